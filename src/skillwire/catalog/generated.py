@@ -1,8 +1,16 @@
-"""Skills that functions generate.
+"""Skills that functions generate, for fixed paths and for paths with variables.
 
-A *stable* skill is generated once and then served like any other, with digests; ``regenerate`` generates it again.
-A *dynamic* skill is generated on each read. The resources of its entry are ``"dynamic"``, because there are no
-digests of bytes that do not exist yet (E2). A function that fails affects only its own skill.
+A *stable* skill of a ``GeneratedCatalog`` is generated once and then served like any other, with digests;
+``regenerate`` generates it again. A *dynamic* skill is generated on each read. The resources of its entry are
+``"dynamic"``, because there are no digests of bytes that do not exist yet (E2). A function that fails affects only
+its own skill.
+
+The skills of a ``TemplateCatalog`` have variables in their path: ``docs/{product}`` (I1, T1). A template is not a
+skill, and its skills are not listed (L2). Each is served by its URI (G1) and is dynamic. A nested skill is served
+only as files of the enclosing one. A variable is one whole segment. If its values are a list, other values are
+refused, and a skill is known to exist without generating it. If its values are a function, that function only
+completes input. The function that generates the skill then decides which skills exist, by returning ``None`` for
+the others. Two templates cannot match the same path (N1).
 """
 
 from __future__ import annotations
@@ -10,8 +18,11 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import anyio
@@ -19,21 +30,27 @@ from anyio import to_thread
 
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
+    Catalog,
     Change,
+    ChangeFeed,
+    ChangeStream,
     DirectoryChild,
     Page,
     SkillFile,
+    SkillTemplate,
+    no_directory,
     no_file,
     no_skill,
 )
-from skillwire.catalog.memory import Skill, find_skills
+from skillwire.catalog.cursor import page_of
+from skillwire.catalog.memory import MemoryCatalog, Skill, refusal
 from skillwire.catalog.safe_open import read_tree
 from skillwire.catalog.snapshot import ReadFolder, SkillRecord, Snapshot, SnapshotCatalog
-from skillwire.errors import LimitError, SkillwireError, UpstreamError
+from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import KINDS, Diagnostic
-from skillwire.skill.entry import DEFAULT_META, DYNAMIC, SkillMeta
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, skill_md_uri
+from skillwire.skill.entry import DEFAULT_META, DYNAMIC, SkillMeta, build_entry
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_path, parse_uri, segment_problem, skill_md_uri
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
@@ -44,7 +61,77 @@ MakeFiles = Callable[[], "Made | Awaitable[Made]"]
 F = TypeVar("F", bound=MakeFiles)
 T = TypeVar("T")
 
+Complete = Callable[[str], "Iterable[str] | Awaitable[Iterable[str]]"]
+Values: TypeAlias = "Iterable[str] | Complete"
+MakeSkill = Callable[..., "Made | Awaitable[Made | None] | None"]
+
+_VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MOST_KNOWN = 256
+
 log = logging.getLogger("skillwire.catalog")
+
+
+async def call_either(function: Callable[[], T | Awaitable[T]]) -> T:
+    """The result of a coroutine function, or of a plain function, which runs in a thread."""
+    if inspect.iscoroutinefunction(function):
+        return await cast("Awaitable[T]", function())
+    result = await to_thread.run_sync(function, abandon_on_cancel=True)
+    return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
+
+
+async def _call(path: str, function: Callable[[], object], limits: Limits) -> object:
+    """The result of a function for ``path``. ``UpstreamError`` if it fails or takes too long."""
+    try:
+        with anyio.fail_after(limits.max_generate_seconds):
+            return await call_either(function)
+    except TimeoutError as error:
+        raise _failed(path, f"it took longer than {limits.max_generate_seconds} s") from error
+    except Exception as error:
+        log.warning("the function that generates the skill %r failed", path, exc_info=error)
+        raise _failed(path, f"it raised {type(error).__name__}") from error
+
+
+async def _generate(
+    path: str, made: object, scheme: str, limits: Limits, meta: SkillMeta = DEFAULT_META
+) -> MemoryCatalog:
+    """A catalog of the skill at ``path``, as its function returned it: text, files, a ``Skill``, a folder."""
+    match made:
+        case str():
+            files: Mapping[Any, Any] = {SKILL_MD: made}
+        case Skill():
+            files = made.files
+        case os.PathLike():
+            try:
+                files = await to_thread.run_sync(read_tree, os.fspath(cast("os.PathLike[str]", made)), limits)
+            except (OSError, LimitError) as error:
+                raise _failed(path, "the folder it returned cannot be read") from error
+        case Mapping():
+            files = cast("Mapping[Any, Any]", made)
+        case _:
+            raise _failed(path, f"it returned {type(made).__name__}, not text, files, a Skill or a Path")
+    for name, data in files.items():
+        if not isinstance(name, str) or not isinstance(data, bytes | str):
+            raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
+    catalog = MemoryCatalog([Skill(path, files, meta)], scheme=scheme, limits=limits)
+    if catalog.snapshot().found(path) is None:
+        raise _failed(path, "it returned no SKILL.md")
+    return catalog
+
+
+def _failed(path: str, reason: str) -> UpstreamError:
+    return UpstreamError(
+        "generator-failed",
+        f"the function that generates the skill {path!r} failed: {reason}",
+        "see the server's log for details",
+    )
+
+
+def _served(path: str, generated: MemoryCatalog) -> MemoryCatalog:
+    """``generated``, if the skill in it can be served. Otherwise the function is at fault, not the caller."""
+    error = refusal(path, generated.snapshot())
+    if error is not None:
+        raise _failed(path, error.message) from error
+    return generated
 
 
 class _Maker(NamedTuple):
@@ -75,11 +162,6 @@ class GeneratedCatalog(SnapshotCatalog):
         self._unmade[path] = None
         self._feed.publish(change)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was added."""
-        return not self._makers
-
     def has(self, path: str) -> bool:
         """Whether a function was added for ``path``."""
         return path in self._makers
@@ -88,7 +170,7 @@ class GeneratedCatalog(SnapshotCatalog):
         """Stop serving the skill at ``path``."""
         self._makers.pop(path, None)
         self._unmade.pop(path, None)
-        self._replace(path, {}, None)
+        self._replace(path, {})
 
     def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
         """``add``, as a decorator."""
@@ -102,22 +184,13 @@ class GeneratedCatalog(SnapshotCatalog):
     async def regenerate(self, path: str) -> None:
         """Call the function for ``path`` again. ``UpstreamError`` if it fails; then the skill is not served."""
         async with self._lock:
-            self._unmade.pop(path, None)
-            maker = self._maker(path)
-            found, error = await self._attempt(path, maker)
-            self._replace(path, found, maker)
-        if error is not None:
-            raise error
+            await self._regenerate(path)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill. A dynamic one is generated again, so that its frontmatter is current."""
         known = await self.peek_skill(uri)
-        owner = self._owner(self._path(uri))
-        if (
-            owner is not None
-            and self._makers[owner].dynamic
-            and (known or uri == skill_md_uri(owner, self._scheme))
-        ):
+        owner = self._dynamic_around(self._path(uri))
+        if owner is not None and (known or uri == skill_md_uri(owner, self._scheme)):
             await self.regenerate(owner)
         return await super().get_skill(uri)
 
@@ -130,145 +203,73 @@ class GeneratedCatalog(SnapshotCatalog):
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, generated now if the skill is dynamic."""
-        await self._current()
-        path = self._path(uri)
-        made = await self._make_dynamic(path)
-        if made is None:
-            return await super().read_file(uri)
-        skill, record = made
-        file = record.files.get(path[len(skill) + 1 :])
-        if file is None or file.data is None:
-            raise no_file(uri)
-        return SkillFile(format_uri(path, self._scheme), file.data)
+        generated = await self._generated_around(uri)
+        return await (super().read_file(uri) if generated is None else generated.read_file(uri))
 
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
         """One page of a directory, generated now if the skill is dynamic."""
-        await self._current()
-        made = await self._make_dynamic(self._path(uri))
-        if made is None:
+        generated = await self._generated_around(uri)
+        if generated is None:
             return await super().read_directory(uri, cursor, limit)
-        return self._read_directory(*made, uri, cursor, limit)
+        return await generated.read_directory(uri, cursor, limit)
 
     async def _current(self) -> Snapshot:
         if self._unmade:
             async with self._lock:
                 while self._unmade:
-                    path = next(iter(self._unmade))
-                    maker = self._makers[path]
-                    found, _ = await self._attempt(path, maker)
-                    if self._makers.get(path) is maker:
-                        self._unmade.pop(path, None)
-                    self._replace(path, found, maker, is_announced=True)
+                    with suppress(SkillwireError):  # it is one of the problems
+                        await self._regenerate(next(iter(self._unmade)))
         return self._snapshot
 
     def _meta_of(self, path: str) -> SkillMeta:
         maker = self._makers.get(path)
         return DEFAULT_META if maker is None else maker.meta
 
-    def _owner(self, path: str) -> str | None:
+    def _dynamic_around(self, path: str) -> str | None:
+        """The path of the dynamic skill at or around ``path``."""
         while path and path not in self._makers:
             path = path.rpartition("/")[0]
-        return path or None
+        return path if path and self._makers[path].dynamic else None
 
-    async def _make_dynamic(self, path: str) -> tuple[str, SkillRecord] | None:
-        """The record, with bytes, of the dynamic skill around ``path``; ``None`` if the skill is stable."""
-        owner = self._owner(path)
-        if owner is None or not self._makers[owner].dynamic:
+    async def _generated_around(self, uri: str) -> MemoryCatalog | None:
+        """The dynamic skill around ``uri``, generated now; ``None`` if the skill is stable."""
+        await self._current()
+        owner = self._dynamic_around(self._path(uri))
+        if owner is None:
             return None
         async with self._lock:
-            maker = self._maker(owner)
-            found = await self._make(owner, maker)
-            self._replace(owner, {key: _as_dynamic(item) for key, item in found.items()}, maker)
-        record = found[owner].record
-        if record is None:
-            raise failed(owner, "its SKILL.md breaks a rule")
-        return owner, record
+            return _served(owner, await self._regenerate(owner))
 
-    def _maker(self, path: str) -> _Maker:
-        maker = self._makers.get(path)
-        if maker is None:  # discarded while this task waited for the lock
+    async def _regenerate(self, path: str) -> MemoryCatalog:
+        """Generate the skill at ``path`` and put it into the snapshot. The caller holds the lock."""
+        maker, failure, generated = self._makers.get(path), None, MemoryCatalog()
+        if maker is None:  # discarded while the caller waited for the lock
             raise no_skill(skill_md_uri(path, self._scheme))
-        return maker
-
-    async def _attempt(self, path: str, maker: _Maker) -> tuple[dict[str, ReadFolder], SkillwireError | None]:
         try:
-            found = await self._make(path, maker)
+            made = await _call(path, maker.make, self._limits)
+            generated = await _generate(path, made, self._scheme, self._limits, maker.meta)
+            found = generated.snapshot().all_found()
         except SkillwireError as error:
+            failure = error
             reference = error.reference if error.reference in KINDS else "generator-failed"
             problem = Diagnostic(reference, error.message, error.hint, file=f"{path}/{SKILL_MD}", skill=path)
-            return {path: ReadFolder(True, None, (problem,))}, error
-        if maker.dynamic:
-            found = {key: _as_dynamic(item) for key, item in found.items()}
-        return found, None
+            found = {path: ReadFolder(True, None, (problem,))}
+        if self._makers.get(path) is maker:  # neither replaced nor discarded meanwhile
+            dynamic = {key: _as_dynamic(item) for key, item in found.items()}
+            self._replace(path, dynamic if maker.dynamic else found)
+            self._unmade.pop(path, None)
+        if failure is not None:
+            raise failure
+        return generated
 
-    async def _make(self, path: str, maker: _Maker) -> dict[str, ReadFolder]:
-        made = await call_maker(path, maker.make, self._limits)
-        tree = Skill(path, await files_of(path, made, self._limits)).tree()
-        metas = {path: maker.meta}
-        found = find_skills(tree, scheme=self._scheme, limits=self._limits, metas=metas)
-        if path not in found:
-            raise failed(path, "it returned no SKILL.md")
-        return found
-
-    def _replace(
-        self, path: str, found: Mapping[str, ReadFolder], maker: _Maker | None, *, is_announced: bool = False
-    ) -> None:
-        """Put ``found``, generated by ``maker``, into the snapshot, unless ``maker`` was replaced meanwhile.
-
-        ``is_announced``: ``add`` has published the change of this skill.
-        """
-        if self._makers.get(path) is not maker:
-            return
+    def _replace(self, path: str, found: Mapping[str, ReadFolder]) -> None:
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(path), found)
-        if is_announced:
+        if path in self._unmade:  # ``add`` has published the change of this skill
             own = {skill_md_uri(path, self._scheme)}
             change = Change(change.added - own, change.changed - own, change.removed)
         self._feed.publish(change)
-
-
-async def call_maker(path: str, make: Callable[[], object], limits: Limits) -> object:
-    """The result of the function for ``path``, awaited if needed. ``UpstreamError`` if it fails or is slow."""
-    try:
-        with anyio.fail_after(limits.max_generate_seconds):
-            return await call_either(make)
-    except TimeoutError as error:
-        raise failed(path, f"it took longer than {limits.max_generate_seconds} s") from error
-    except Exception as error:
-        log.warning("the function that generates the skill %r failed", path, exc_info=error)
-        raise failed(path, f"it raised {type(error).__name__}") from error
-
-
-async def call_either(function: Callable[[], T | Awaitable[T]]) -> T:
-    """The result of a coroutine function, or of a plain function, which runs in a thread."""
-    if inspect.iscoroutinefunction(function):
-        return await cast("Awaitable[T]", function())
-    result = await to_thread.run_sync(function, abandon_on_cancel=True)
-    return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
-
-
-async def files_of(path: str, made: object, limits: Limits) -> Files:
-    """The files that a function returned: as the text of a ``SKILL.md``, a mapping, a ``Skill`` or a folder."""
-    if isinstance(made, str):
-        return {SKILL_MD: made}
-    if isinstance(made, Skill):
-        return made.files
-    if not isinstance(made, os.PathLike):
-        return _checked(path, made)
-    try:
-        return await to_thread.run_sync(read_tree, os.fspath(cast("os.PathLike[str]", made)), limits)
-    except (OSError, LimitError) as error:
-        raise failed(path, "the folder it returned cannot be read") from error
-
-
-def _checked(path: str, files: object) -> Files:
-    if not isinstance(files, Mapping):
-        raise failed(path, f"it returned {type(files).__name__}, not text, files, a Skill or a Path")
-    for name, data in cast("Mapping[Any, Any]", files).items():
-        if not isinstance(name, str) or not isinstance(data, bytes | str):
-            raise failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
-    return cast("Files", files)
 
 
 def _as_dynamic(found: ReadFolder) -> ReadFolder:
@@ -278,10 +279,201 @@ def _as_dynamic(found: ReadFolder) -> ReadFolder:
     return replace(found, record=SkillRecord(entry, {}, frozenset()))
 
 
-def failed(path: str, reason: str) -> UpstreamError:
-    """The error for a function that failed to generate the skill at ``path``."""
-    return UpstreamError(
-        "generator-failed",
-        f"the function that generates the skill {path!r} failed: {reason}",
-        "see the server's log for details",
-    )
+@dataclass(frozen=True, slots=True)
+class _Template:
+    path: str
+    description: str
+    make: MakeSkill
+    values: Mapping[str, tuple[str, ...] | Complete]  # by variable: a list, or a function
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the values of all variables are lists."""
+        return not any(callable(values) for values in self.values.values())
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """The values of the variables in ``path``; ``None`` if the template does not match."""
+        ours, theirs = self.path.split("/"), path.split("/")
+        if len(ours) != len(theirs):
+            return None
+        for part, segment in zip(ours, theirs, strict=True):
+            values = self.values.get(_variable(part), (part,))
+            if not callable(values) and segment not in values:
+                return None
+        return {name: value for part, value in zip(ours, theirs, strict=True) if (name := _variable(part))}
+
+    def paths(self, beginning: str, limit: int) -> list[str]:
+        """The first paths that begin with ``beginning``, if all values are lists."""
+        found = [""] if self.is_closed else []
+        for part in self.path.split("/"):
+            values = cast("tuple[str, ...]", self.values.get(_variable(part), (part,)))
+            longer = (f"{path}/{value}".removeprefix("/") for path in found for value in values)
+            agreeing = (path for path in longer if path.startswith(beginning) or beginning.startswith(path))
+            found = sorted(agreeing)[:limit]
+        return [path for path in found if path.startswith(beginning)]
+
+
+class TemplateCatalog(Catalog):
+    """Templates, added with ``add`` or the decorator ``template``."""
+
+    def __init__(self, *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._scheme = scheme
+        self._limits = limits
+        self._templates: list[_Template] = []
+        self._known: dict[str, SkillEntry] = {}  # the most recently generated ones
+
+    def add(self, path: str, make: MakeSkill, *, values: Mapping[str, Values], description: str) -> None:
+        """Serve the results of ``make``, which gets the values in ``path`` as keyword arguments."""
+        template = _Template(path, description, make, {name: _checked(name, values[name]) for name in values})
+        _check(template)
+        for other in self._templates:
+            _check_apart(other.path, path)
+        self._templates.append(template)
+
+    def templates(self) -> list[SkillTemplate]:
+        """Every template, in the order of ``add``."""
+        return [
+            SkillTemplate(template.path, template.description, partial(self._complete, template))
+            for template in self._templates
+        ]
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """An empty page: skills of templates are not listed."""
+        nothing: dict[str, SkillEntry] = {}
+        return page_of("templates", [], nothing.__getitem__, cursor, limit)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry of one skill, which is generated for it."""
+        path = self._skill_path(uri)
+        if path is None or await self._make(path) is None:
+            raise no_skill(uri)
+        return self._known[path]
+
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """The entry as last generated, or as expected. It is generated now only if its existence is unknown.
+
+        If the function fails then, the skill does not exist, so that it takes no name from another skill.
+        """
+        path = self._skill_path(uri)
+        template = next((each for each in self._templates if path and each.match(path) is not None), None)
+        if path is None or template is None:
+            return None
+        if path in self._known:
+            return self._known[path]
+        if template.is_closed:
+            frontmatter = {"name": path.rpartition("/")[2], "description": template.description}
+            return build_entry(path, frontmatter, DYNAMIC, scheme=self._scheme)
+        try:
+            return await self.get_skill(uri)
+        except (NotFoundError, UpstreamError):
+            return None
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file, generated now."""
+        made = await self._make_around(parse_uri(uri).parent.path, uri)
+        if made is None:
+            raise no_file(uri)
+        return await made.read_file(uri)
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory, generated now."""
+        made = await self._make_around(parse_uri(uri).path, uri)
+        if made is None:
+            raise no_directory(uri)
+        return await made.read_directory(uri, cursor, limit)
+
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
+        """Paths that begin with ``beginning``, of templates whose values are lists."""
+        return sorted(path for each in self._templates for path in each.paths(beginning, limit))[:limit]
+
+    def changes(self) -> ChangeStream:
+        """An empty stream: changes are unknown before the next read."""
+        return ChangeFeed().subscribe()
+
+    def _skill_path(self, uri: str) -> str | None:
+        parsed = parse_uri(uri)
+        ours = parsed.scheme == self._scheme and parsed.segments[-1] == SKILL_MD
+        return parsed.parent.path if ours else None
+
+    async def _make_around(self, path: str, uri: str) -> MemoryCatalog | None:
+        """The skill at or around ``path``."""
+        while path and parse_uri(uri).scheme == self._scheme:
+            made = await self._make(path)
+            if made is not None:
+                return made
+            path = path.rpartition("/")[0]
+        return None
+
+    async def _make(self, path: str) -> MemoryCatalog | None:
+        """A catalog with the skill at exactly ``path``; ``None`` if it does not exist."""
+        matches = ((template, template.match(path)) for template in self._templates)
+        make = next((partial(template.make, **values) for template, values in matches if values), None)
+        made = await _call(path, make, self._limits) if make else None
+        if made is None:
+            self._known.pop(path, None)
+            return None
+        generated = _served(path, await _generate(path, made, self._scheme, self._limits))
+        entry = await generated.get_skill(skill_md_uri(path, self._scheme))
+        self._known.pop(path, None)
+        self._known[path] = replace(entry, resources=DYNAMIC)
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return generated
+
+    async def _complete(self, template: _Template, variable: str, beginning: str) -> list[str]:
+        """Valid values of a variable that begin with ``beginning``, from its list or its function (T1)."""
+        values = template.values.get(variable, ())
+        if not callable(values):
+            return [value for value in values if value.startswith(beginning)]
+        found = await _call(template.path, partial(values, beginning), self._limits)
+        if isinstance(found, str) or not isinstance(found, Iterable):
+            raise _failed(template.path, f"completing {variable!r} returned {type(found).__name__}, not a list")
+        return [
+            value
+            for value in cast("Iterable[Any]", found)
+            if isinstance(value, str) and not segment_problem(value)
+        ]
+
+
+def _variable(part: str) -> str:
+    """The name of the variable in ``part`` of a path, or an empty string."""
+    match = _VARIABLE.fullmatch(part)
+    return match.group(1) if match else ""
+
+
+def _checked(name: str, values: Values) -> tuple[str, ...] | Complete:
+    if callable(values):
+        return values
+    listed = () if isinstance(values, str) else tuple(values)
+    if not listed or any(map(segment_problem, listed)):
+        raise _invalid(f"the values of {name!r} are not a list of segments", "give a list of names, or a function")
+    return listed
+
+
+def _check(template: _Template) -> None:
+    """Refuse an invalid template when it is added."""
+    parts = parse_path(template.path).split("/")
+    variables = [name for part in parts if (name := _variable(part))]
+    if any("{" in part or "}" in part for part in parts if not _variable(part)):
+        raise _invalid(f"{template.path!r} has braces that are not variables", "write it like docs/{product}")
+    if not variables or len(set(variables)) != len(variables):
+        raise _invalid(f"{template.path!r} has no variable, or repeats one", "write it like docs/{product}")
+    if set(variables) != set(template.values):
+        raise _invalid(f"the values do not match the variables of {template.path!r}", "give each its values")
+    try:
+        inspect.signature(template.make).bind(**dict.fromkeys(variables))
+    except (TypeError, ValueError) as error:
+        takes = f"the function for {template.path!r} does not take {', '.join(variables)}"
+        raise _invalid(takes, "give its parameters the names of the variables") from error
+
+
+def _check_apart(one: str, other: str) -> None:
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    if all(first == second or _variable(first) or _variable(second) for first, second in pairs):
+        raise _invalid(f"{one!r} and {other!r} can match the same path", "begin them with different names", "N1")
+
+
+def _invalid(message: str, hint: str, rule: str = "I1") -> FormatError:
+    return FormatError("template-invalid", message, hint, rule=rule)

@@ -84,8 +84,9 @@ class MemoryCatalog(SnapshotCatalog):
             tree = {**_without(self._tree, skill.path), **skill.tree()}
             metas = {**self._metas, skill.path: skill.meta}
             snapshot, change = self._rebuilt(tree, metas, self._area(skill.path))
-            if snapshot.record(skill.path) is None:
-                raise _refusal(skill.path, snapshot)
+            error = refusal(skill.path, snapshot)
+            if error is not None:
+                raise error
             self._adopt(tree, metas, snapshot, change)
 
     def remove(self, path: str) -> None:
@@ -161,7 +162,10 @@ def _without(tree: Mapping[str, bytes], path: str) -> dict[str, bytes]:
     return {key: data for key, data in tree.items() if not key.startswith(f"{path}/")}
 
 
-def _refusal(path: str, snapshot: Snapshot) -> FormatError:
+def refusal(path: str, snapshot: Snapshot) -> FormatError | None:
+    """The reason why no skill is served at ``path``; ``None`` if one is."""
+    if snapshot.record(path) is not None:
+        return None
     for problem in snapshot.problems():
         if problem.refuses and problem.skill == path:
             return FormatError(

@@ -307,7 +307,12 @@ class SnapshotCatalog(Catalog):
         self._snapshot = Snapshot()
         self._feed = ChangeFeed()
 
+    def snapshot(self) -> Snapshot:
+        """The current snapshot, which is empty before the source is read."""
+        return self._snapshot
+
     async def _current(self) -> Snapshot:
+        """The current snapshot, read now if the source was not read before."""
         return self._snapshot
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
@@ -452,10 +457,6 @@ class LoadedCatalog(SnapshotCatalog):
         self.demand_root()
         with self._lock:
             self._reload(on_skill)
-
-    def snapshot(self) -> Snapshot:
-        """The current snapshot. Call ``load`` first."""
-        return self._snapshot
 
     def demand_root(self) -> None:
         """Raise ``NotFoundError`` if the source does not exist."""

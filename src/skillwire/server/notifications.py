@@ -2,8 +2,8 @@
 
 A listener is a session of the handshake era, or an open ``subscriptions/listen`` stream of the stateless era,
 which has the events of the server too. All listeners are notified of a changed list, and subscribers of an
-updated file. A listener gets no notification about something that its caller may not see; that is decided for the caller that
-opened it. A listener that cannot be notified is removed.
+updated file. A listener gets no notification about something that its caller may not see; that is decided for the
+caller that opened it. A listener that cannot be notified is removed.
 
 On the endpoints that know skills by name there is also ``notifications/skills/list_changed`` (P5, M4).
 """

@@ -20,8 +20,7 @@ from mcp.server.stdio import stdio_server
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.combined import CombinedCatalog, Mount, unique_labels
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
-from skillwire.catalog.generated import GeneratedCatalog
-from skillwire.catalog.template import TemplateCatalog
+from skillwire.catalog.generated import GeneratedCatalog, TemplateCatalog
 from skillwire.errors import FormatError
 from skillwire.server.callers import CallerViews, both
 from skillwire.server.dialect import MCP_PATH, Dialects, Endpoints, ServedSkills
@@ -40,9 +39,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from skillwire.catalog.generated import MakeFiles
+    from skillwire.catalog.generated import MakeFiles, MakeSkill, Values
     from skillwire.catalog.settings import Describe
-    from skillwire.catalog.template import MakeSkill, Values
     from skillwire.server.access import Access
     from skillwire.server.callers import Caller, Visible
     from skillwire.server.dialect import Dialect, Endpoint

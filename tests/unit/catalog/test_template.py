@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
-from skillwire.catalog.template import TemplateCatalog
+from skillwire.catalog.generated import TemplateCatalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -18,8 +18,7 @@ from trees import skill_md, write_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.catalog.generated import Files
-    from skillwire.catalog.template import Values
+    from skillwire.catalog.generated import Files, Values
 
 pytestmark = pytest.mark.anyio
 
@@ -151,11 +150,11 @@ async def test_a_coroutine_function_makes_and_completes_and_a_folder_is_a_skill(
     async def languages(beginning: str) -> list[str]:
         return [name for name in ("de", "en") if name.startswith(beginning)]
 
-    @catalog.template("{team}/{lang}/manual", values={"team": ["a", "b"], "lang": languages}, description="One.")
-    async def make(lang: str, team: str) -> str:
+    async def make(lang: str, team: str) -> Path:
         assert (team, lang) == ("b", "en")
         return tmp_path
 
+    catalog.add("{team}/{lang}/manual", make, values={"team": ["a", "b"], "lang": languages}, description="One.")
     assert (await catalog.get_skill("skill://b/en/manual/SKILL.md")).name == "manual"
     [template] = catalog.templates()
     assert (template.stem, template.name) == ("", "manual")
@@ -229,7 +228,7 @@ def test_a_wrong_template_is_refused_when_it_is_declared(path: str, values: Any,
     catalog = TemplateCatalog()
     with pytest.raises(FormatError):
         catalog.add(path, make, values=values, description="")
-    assert catalog.is_empty
+    assert catalog.templates() == []
 
 
 @rule("N1", "E4")
