@@ -16,7 +16,7 @@ from anyio import to_thread
 from skillwire.catalog.contract import Change, ReadyArchive
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.memory import find_skills, name_in
-from skillwire.catalog.safe_open import open_root, read_file_at
+from skillwire.catalog.safe_open import read_below
 from skillwire.catalog.snapshot import LoadedCatalog, ReadFolder
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -142,8 +142,7 @@ class ArchiveCatalog(LoadedCatalog):
     def _read(self) -> bytes:
         real = os.path.realpath(self.root)  # each time: a deployment may change the link
         try:
-            with open_root(os.path.dirname(real)) as folder:
-                return read_file_at(folder, os.path.basename(real), self._limits.max_archive_bytes)[1]
+            return read_below(os.path.dirname(real), os.path.basename(real), self._limits.max_archive_bytes)[1]
         except LimitError as error:
             most = self._limits.max_archive_bytes
             raise LimitError(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
-from skillwire.catalog.safe_open import open_folder, open_root, read_file_at
+from skillwire.catalog.safe_open import read_below
 from skillwire.errors import LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.skill.check import SkillText, check_text, source_line
@@ -198,10 +198,8 @@ def _check_skill(read: Read, skill: _Texts) -> list[Diagnostic]:
 
 
 def _read(root: str, base: str, most: int, path: str) -> bytes | None:
-    *folders, name = (path[len(base) + 1 :] if base else path).split("/")
     try:
-        with open_root(root) as top, open_folder(top, folders) as folder:
-            return read_file_at(folder, name, most)[1]
+        return read_below(root, path[len(base) + 1 :] if base else path, most)[1]
     except (OSError, LimitError):
         return None
 

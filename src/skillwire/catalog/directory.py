@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.memory import MemoryCatalog
-from skillwire.catalog.safe_open import is_ignored, open_folder, open_root, read_file_at, stamped
+from skillwire.catalog.safe_open import is_ignored, read_below, stamped
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.scan_cache import ScanConditions, decode, encode
 from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, read_settings
@@ -207,10 +207,8 @@ class DirectoryCatalog(LoadedCatalog):
         return path[len(self.base) + 1 :] if self.base else path
 
     def _read_if_unchanged(self, path: str, file: LocalFile) -> bytes | None:
-        *folders, name = self.on_disk(path).split("/")
         try:
-            with open_root(str(self.root)) as root, open_folder(root, folders) as folder:
-                current, data = read_file_at(folder, name, max(file.size, 1))
+            current, data = read_below(str(self.root), self.on_disk(path), max(file.size, 1))
         except (OSError, LimitError):
             return None
         return data if current.digest == file.digest else None

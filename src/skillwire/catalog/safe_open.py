@@ -102,13 +102,21 @@ def open_folder(parent: int, segments: Sequence[str]) -> Generator[int]:
 
 def read_file_at(folder: int, name: str, max_bytes: int) -> tuple[LocalFile, bytes]:
     """Read a file of at most ``max_bytes`` (B1)."""
-    opened = time.time_ns()
-    descriptor, status = _open_regular(folder, name, max_bytes)
-    try:
-        data = _read_all(descriptor, status.st_size, max_bytes)
-    finally:
-        os.close(descriptor)
-    return _describe(status, len(data), sha256(data).hexdigest(), opened), data
+    chunks: list[bytes] = []
+    file = _read(folder, name, max_bytes, chunks.append)
+    return file, b"".join(chunks)
+
+
+def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
+    """Hash a file without keeping its bytes."""
+    return _read(folder, name, max_bytes, len)
+
+
+def read_below(root: str, path: str, max_bytes: int) -> tuple[LocalFile, bytes]:
+    """Read the file at ``path`` below the folder ``root``."""
+    *folders, name = path.split("/")
+    with open_root(root) as top, open_folder(top, folders) as folder:
+        return read_file_at(folder, name, max_bytes)
 
 
 def read_tree(root: str, limits: Limits) -> dict[str, bytes]:
@@ -141,25 +149,6 @@ def is_still(file: LocalFile, folder: int, name: str) -> bool:
         return False
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     return stat.S_ISREG(status.st_mode) and file.stamp == _stamp(status)
-
-
-def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
-    """Hash a file without keeping its bytes."""
-    opened = time.time_ns()
-    descriptor, status = _open_regular(folder, name, max_bytes)
-    try:
-        if status.st_size < _CHUNK:
-            data = _read_all(descriptor, status.st_size, max_bytes)
-            return _describe(status, len(data), sha256(data).hexdigest(), opened)
-        hasher, size = sha256(), 0
-        while chunk := os.read(descriptor, _CHUNK):
-            size += len(chunk)
-            if size > max_bytes:
-                raise _too_large(name, max_bytes)
-            hasher.update(chunk)
-        return _describe(status, size, hasher.hexdigest(), opened)
-    finally:
-        os.close(descriptor)
 
 
 def stamped(root: str, place: str) -> Callable[[], bool] | None:
@@ -204,24 +193,27 @@ def _open_regular(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_
     return descriptor, status
 
 
-def _read_all(descriptor: int, expected: int, max_bytes: int) -> bytes:
-    data = os.read(descriptor, expected + 1)
-    if len(data) == expected:  # one byte more was requested and not returned, so this is the end
-        return data
-    chunks, size = [data], len(data)
-    while size <= max_bytes and (chunk := os.read(descriptor, _CHUNK)):
-        chunks.append(chunk)
-        size += len(chunk)
-    if size > max_bytes:
-        raise _too_large("a file", max_bytes)
-    return b"".join(chunks)
-
-
-def _describe(status: os.stat_result, size: int, hexdigest: str, opened: int) -> LocalFile:
+def _read(folder: int, name: str, max_bytes: int, take: Callable[[bytes], object]) -> LocalFile:
+    """Read and hash a file, and give its bytes to ``take``."""
+    opened = time.time_ns()
+    descriptor, status = _open_regular(folder, name, max_bytes)
+    hasher, size = sha256(), 0
+    wanted = min(status.st_size + 1, _CHUNK)  # one byte more, so that a shorter answer is the end
+    try:
+        while chunk := os.read(descriptor, wanted):
+            size += len(chunk)
+            if size > max_bytes:
+                raise _too_large(name, max_bytes)
+            hasher.update(chunk)
+            take(chunk)
+            if size == status.st_size and len(chunk) < wanted:
+                break
+    finally:
+        os.close(descriptor)
     stamp = _stamp(status)
     kept = stamp if is_settled(stamp, opened) else None
     executable = bool(status.st_mode & stat.S_IXUSR)
-    return LocalFile("sha256:" + hexdigest, size, status.st_mtime, kept, executable=executable)
+    return LocalFile(f"sha256:{hasher.hexdigest()}", size, status.st_mtime, kept, executable=executable)
 
 
 def _stamp(status: os.stat_result) -> Stamp:

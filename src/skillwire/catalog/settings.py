@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
-from skillwire.catalog.safe_open import open_root, read_file_at
+from skillwire.catalog.safe_open import read_below
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
@@ -52,8 +52,7 @@ class FolderSettings:
 def read_settings(root: str, limits: Limits = DEFAULT_LIMITS) -> FolderSettings:
     """The settings of the folder ``root``. Never raises because of the content of the file."""
     try:
-        with open_root(root) as folder:
-            data = read_file_at(folder, SETTINGS_FILE, limits.max_settings_bytes)[1]
+        data = read_below(root, SETTINGS_FILE, limits.max_settings_bytes)[1]
     except FileNotFoundError:
         return FolderSettings()
     except LimitError:
