@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.combined import CombinedCatalog, Mount, unique_labels
@@ -165,7 +164,7 @@ async def _connect(
 ) -> tuple[SkillsClient, ServerPlace]:
     """Connect to ``place``. Where a URL has no path and no MCP server responds there, ``/mcp`` is tried."""
     from skillwire.client.connect import connect
-    from skillwire.client.servers import UrlServer
+    from skillwire.client.servers import UrlServer, with_usual_path
 
     def opened(place: ServerPlace) -> AbstractAsyncContextManager[SkillsClient]:
         return connect(
@@ -179,9 +178,10 @@ async def _connect(
     try:
         return await stack.enter_async_context(opened(place)), place
     except UpstreamError as error:
-        if error.reference != "not-mcp" or not isinstance(place, UrlServer) or urlsplit(place.url).path.strip("/"):
+        url = with_usual_path(place.url) if isinstance(place, UrlServer) else None
+        if error.reference != "not-mcp" or not isinstance(place, UrlServer) or url is None:
             raise
-        other = UrlServer(place.url.rstrip("/") + "/mcp", place.headers)
+        other = UrlServer(url, place.headers)
         return await stack.enter_async_context(opened(other)), other
 
 

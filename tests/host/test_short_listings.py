@@ -14,7 +14,7 @@ from adversarial.named_servers import speak_native, speak_sep2076
 from host.short import FILES, INDEX, NOTE, PROMISING, PROMISING_NOTHING, URI, speak_archive, speak_manifest
 from host.stage import ALLOW, NO, SECONDS, Person, StagedHost, hosting, reference
 from rules import rule
-from skillwire.cli import decisions
+from skillwire.cli import approve as approve_verb
 from skillwire.cli.main import run
 from skillwire.errors import UpstreamError, VerificationError
 from skillwire.host.approvals import Answer, Policy, Rule
@@ -179,8 +179,8 @@ async def test_the_command_line_fetches_nothing_to_decline_and_to_refuse(
         async def confirm(*_: object) -> bool:
             return True
 
-        monkeypatch.setattr(decisions, "can_ask", lambda: True)
-        monkeypatch.setattr(decisions, "confirm", confirm)
+        monkeypatch.setattr(approve_verb, "can_ask", lambda: True)
+        monkeypatch.setattr(approve_verb, "confirm", confirm)
         assert (await ends("enable"), bool(fetched(server))) == (0, True)
 
 

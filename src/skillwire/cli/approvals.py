@@ -9,30 +9,26 @@ import json
 import shlex
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from skillwire.cli.command import Arguments, Exit, Noun, argument, flag, option, verb
-from skillwire.cli.decisions import (
+from skillwire.cli.approve import (
     BY,
     FINGERPRINT,
     NOTE,
-    check_decision,
+    file_hint,
     print_answered,
-    print_file_command,
     require_review,
     require_terminal,
     review_request,
     waiting_for,
 )
+from skillwire.cli.command import FILE, Arguments, Exit, Noun, argument, flag, option, verb
 from skillwire.cli.host_session import (
     HOST_OPTIONS,
     NAME,
     STORE_OPTIONS,
     find_skill,
-    host_words,
+    host_command,
     run_with_host,
     run_with_store,
     system_user,
@@ -45,6 +41,7 @@ from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.host.host import SkillHost
@@ -57,23 +54,20 @@ if TYPE_CHECKING:
     "List the approvals with user, time and grants. With --json, print an export.",
     flag("--verbose", help="print whole fingerprints"),
     *STORE_OPTIONS,
+    within=run_with_store,
     examples="""\
   skillwire approvals
   skillwire approvals list --json > approvals.json
 """,
 )
-def _list(arguments: Arguments, printer: Printer) -> int:
-    return run_with_store(arguments, printer, _list_approvals)
-
-
-async def _list_approvals(store: Store, arguments: Arguments, printer: Printer) -> int:
+async def _list(store: Store, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.approval_export import approvals_as_document
 
     found = await store.approvals()
     if arguments.json:
         export = approvals_as_document(found)
         sys.stdout.write(json.dumps(export, indent=2) + "\n")  # ASCII survives any file encoding
-        return Exit.OK
+        return
     rows = [
         (
             line(approval.origin),
@@ -89,7 +83,6 @@ async def _list_approvals(store: Store, arguments: Arguments, printer: Printer) 
     waiting = await store.questions(time.time())
     more = f"; {counted(len(waiting), 'question')} waiting: skillwire approvals questions" if waiting else ""
     printer.talk(counted(len(found), "approval") + more)
-    return Exit.OK
 
 
 @verb(
@@ -97,7 +90,9 @@ async def _list_approvals(store: Store, arguments: Arguments, printer: Printer) 
     " SKILL.md, files, scripts, requested tools, external links, hidden text, and changes since an approval.",
     NAME,
     option("--file", metavar="PATH", help="show the source of this file of the skill instead"),
+    flag("--verbose", help="print whole digests"),
     *HOST_OPTIONS,
+    within=run_with_host,
     examples="""\
   skillwire approvals show refunds
   skillwire approvals show refunds --file scripts/pay.py
@@ -106,40 +101,36 @@ async def _list_approvals(store: Store, arguments: Arguments, printer: Printer) 
 exit codes: 0 shown, 1 the files do not match the entry, 2 usage, or unknown skill
 """,
 )
-def _show(arguments: Arguments, printer: Printer) -> int:
-    return run_with_host(arguments, printer, _review)
-
-
-async def _review(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
+async def _show(host: SkillHost, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
 
     found = await find_skill(host, arguments, printer)
     if arguments.file is not None:
-        return await _show_file(host, found, arguments, printer)
+        await _show_file(host, found, arguments, printer)
+        return
     approval = await host.store.approval(found.origin.label, found.entry.uri)
     decision = next(iter(await host.store.decisions(found.origin.label, found.entry.uri)), None)
     request = await review_request(host, found, approval, printer)
     if arguments.json:
         printer.json(_document(found, request, approval, decision))
-        return Exit.OK
-    for each in page(request, approval, decision, is_local=found.origin.is_own):
-        printer.data(each)
-    print_file_command(found, arguments, printer)
-    decisions = dict[str, str]()
-    if not found.origin.is_own:
-        decisions["approve"] = fingerprint_of(request.entry)
+        return
+    rows = page(request, approval, decision, is_local=found.origin.is_own, is_verbose=arguments.verbose)
+    for row in rows:
+        printer.data(row)
+    for row in file_hint(found, arguments):
+        printer.talk(row)
+    content = fingerprint_of(request.entry)
+    if content and not found.origin.is_own:
+        words = host_command(arguments, "approve", line(found.name), "--fingerprint", content)
+        printer.talk(f"to approve exactly this: {shlex.join(words)}")
     if decision is not None and declines(decision, request.entry):
-        decisions["enable"] = fingerprint(claimed_contents(request.entry))
-    for what, shown in decisions.items():
-        if shown:
-            action = ["approve"] if what == "approve" else ["approvals", what]
-            words = ["skillwire", *action, line(found.name), "--fingerprint", shown, *host_words(arguments)]
-            printer.talk(f"to {what} exactly this: {shlex.join(words)}")
-    return Exit.OK
+        content = fingerprint(claimed_contents(request.entry))
+        words = host_command(arguments, "approvals", "enable", line(found.name), "--fingerprint", content)
+        printer.talk(f"to enable exactly this: {shlex.join(words)}")
 
 
-async def _show_file(host: SkillHost, found: NamedEntry, arguments: Arguments, printer: Printer) -> int:
+async def _show_file(host: SkillHost, found: NamedEntry, arguments: Arguments, printer: Printer) -> None:
     uris = {SKILL_MD: found.entry.uri, **{file.path or file.uri: file.uri for file in found.entry.files}}
     if arguments.file not in uris:
         known = ", ".join(map(line, uris))
@@ -152,12 +143,7 @@ async def _show_file(host: SkillHost, found: NamedEntry, arguments: Arguments, p
     except UnicodeDecodeError as error:
         hint = "copy the skill with 'skillwire add TARGET SKILL --to DIR', and open the file there"
         raise FormatError("not-text", f"{arguments.file!r:.200} is not text ({len(data)} bytes)", hint) from error
-    if arguments.json:
-        printer.json({"uri": uris[arguments.file], "text": text})
-        return Exit.OK
-    for row in source_rows(text):
-        printer.data(row)
-    return Exit.OK
+    printer.result({"uri": uris[arguments.file], "text": text}, *source_rows(text))
 
 
 def _document(
@@ -170,7 +156,12 @@ def _document(
     from skillwire.skill.model import estimate_tokens
 
     entry, facts = request.entry, asdict(request.summary)
-    files = [{**file._asdict(), "path": file.path or file.uri} for file in entry.files]
+    given = approval and {
+        "by": approval.by,
+        "at": stamp(approval.at),
+        "fingerprint": approval.fingerprint,
+        "grants": sorted(approval.grants),
+    }
     return {
         **facts,
         "hidden": [find._asdict() for find in request.summary.hidden],
@@ -179,16 +170,9 @@ def _document(
         "uri": entry.uri,
         "status": status_of(found, approval, decision).status,
         "fingerprint": fingerprint_of(request.entry) or None,
-        "approval": None
-        if approval is None
-        else {
-            "by": approval.by,
-            "at": stamp(approval.at),
-            "fingerprint": approval.fingerprint,
-            "grants": sorted(approval.grants),
-        },
+        "approval": given,
         "tokens": estimate_tokens(entry)._asdict(),
-        "files": files,
+        "files": [{**file._asdict(), "path": file.path or file.uri} for file in entry.files],
         "change": None if request.change is None else asdict(request.change),
         "diff": list(request.diff),
     }
@@ -202,6 +186,7 @@ def _document(
     NOTE,
     FINGERPRINT,
     *HOST_OPTIONS,
+    within=run_with_host,
     examples="""\
   skillwire approvals decline refunds --note 'sends mail to all customers'
   skillwire approvals decline acme:refunds --fingerprint sha256:…   only the content that you reviewed
@@ -212,12 +197,7 @@ content ends. This lasts until the skill changes, or until 'skillwire approvals 
 exit codes: 0 declined, 1 refused: another fingerprint, 2 usage, or unknown skill
 """,
 )
-def _decline(arguments: Arguments, printer: Printer) -> int:
-    check_decision(arguments)
-    return run_with_host(arguments, printer, _decline_skill)
-
-
-async def _decline_skill(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
+async def _decline(host: SkillHost, arguments: Arguments, printer: Printer) -> None:
     from skillwire.skill.approval import fingerprint_of
 
     found = await find_skill(host, arguments, printer, whole=False)  # V5: declining fetches nothing
@@ -230,13 +210,12 @@ async def _decline_skill(host: SkillHost, arguments: Arguments, printer: Printer
         fingerprint=arguments.fingerprint,
         user=system_user(),
     )
-    if arguments.json:
-        printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint})
-    else:
-        printer.data(f"declined {line(uri)} from {line(label)}")
-        printer.data(f"fingerprint: {fingerprint}")
+    printer.result(
+        {"origin": label, "uri": uri, "fingerprint": fingerprint},
+        f"declined {line(uri)} from {line(label)}",
+        f"fingerprint: {short_digest(fingerprint, whole=not printer.out.is_terminal)}",
+    )
     print_answered(waiting, printer)
-    return Exit.OK
 
 
 @verb(
@@ -247,6 +226,7 @@ async def _decline_skill(host: SkillHost, arguments: Arguments, printer: Printer
     NOTE,
     FINGERPRINT,
     *HOST_OPTIONS,
+    within=run_with_host,
     examples="""\
   skillwire approvals enable refunds                         show the review, then ask
   skillwire approvals enable acme:refunds --note 'read again'
@@ -257,12 +237,7 @@ This approves nothing: a skill of a server still needs an approval.
 exit codes: 0 enabled, or not declined, 1 refused: not confirmed, or another fingerprint, 2 usage
 """,
 )
-def _enable(arguments: Arguments, printer: Printer) -> int:
-    check_decision(arguments)
-    return run_with_host(arguments, printer, _enable_skill)
-
-
-async def _enable_skill(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
+async def _enable(host: SkillHost, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint
 
@@ -277,14 +252,8 @@ async def _enable_skill(host: SkillHost, arguments: Arguments, printer: Printer)
         enabled = await host.enable(
             f"{label}:{uri}", by=arguments.by, note=arguments.note, fingerprint=shown, user=system_user()
         )
-    if arguments.json:
-        printer.json({"origin": label, "uri": uri, "enabled": enabled})
-    elif enabled:
-        printer.data(f"enabled {line(uri)} from {line(label)}")
-        printer.data(f"fingerprint: {shown}")
-    else:
-        printer.talk(f"{line(found.name)} was not declined")
-    return Exit.OK
+    text = f"enabled {line(uri)} from {line(label)}" if enabled else f"{line(found.name)} was not declined"
+    printer.result({"origin": label, "uri": uri, "enabled": enabled}, text)
 
 
 @verb(
@@ -293,17 +262,13 @@ async def _enable_skill(host: SkillHost, arguments: Arguments, printer: Printer)
     BY,
     NOTE,
     *STORE_OPTIONS,
+    within=run_with_store,
     examples="""\
   skillwire approvals revoke refunds
   skillwire approvals revoke acme:billing/refunds --by anna --note 'asks for too much'
 """,
 )
-def _revoke(arguments: Arguments, printer: Printer) -> int:
-    check_decision(arguments)
-    return run_with_store(arguments, printer, _revoke_approval)
-
-
-async def _revoke_approval(store: Store, arguments: Arguments, printer: Printer) -> int:
+async def _revoke(store: Store, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.approvals import ASKED_TO, Approvals, Policy, cannot_ask
 
     found = _find_approval(await store.approvals(), arguments)
@@ -311,13 +276,11 @@ async def _revoke_approval(store: Store, arguments: Arguments, printer: Printer)
     await approvals.revoke(
         found.origin, found.uri, by=arguments.by, why=ASKED_TO, note=arguments.note, user=system_user()
     )
-    if arguments.json:
-        printer.json({"origin": found.origin, "uri": found.uri, "fingerprint": found.fingerprint})
-    else:
-        printer.data(f"revoked {line(found.uri)} from {line(found.origin)}")
-        if found.grants:
-            printer.data(f"also revoked: {listed(sorted(found.grants))}")
-    return Exit.OK
+    printer.result(
+        {"origin": found.origin, "uri": found.uri, "fingerprint": found.fingerprint},
+        f"revoked {line(found.uri)} from {line(found.origin)}",
+        *([f"also revoked: {listed(sorted(found.grants))}"] if found.grants else []),
+    )
 
 
 def _find_approval(approvals: Sequence[Approval], arguments: Arguments) -> Approval:
@@ -330,7 +293,7 @@ def _find_approval(approvals: Sequence[Approval], arguments: Arguments) -> Appro
         raise OriginError(
             "name-ambiguous", f"{name!r:.100} could be {candidates:.500}", "use one of these", rule="N1"
         )
-    command = shlex.join(["skillwire", "approvals", "list", *host_words(arguments)])
+    command = shlex.join(host_command(arguments, "approvals", "list"))
     raise NotFoundError(
         "approval-unknown", f"no approved skill has the name {name!r:.100}", f"list them: {command}"
     )
@@ -347,11 +310,12 @@ def _names_of(approval: Approval) -> set[str]:
 
 @verb(
     "Import the approvals of an export, each for the same origin, skill and content.",
-    argument("file", "FILE", "an export: skillwire approvals list --json", type=click.Path(path_type=Path)),
+    argument("file", "FILE", "an export: skillwire approvals list --json", type=FILE),
     flag("--yes", help="do not ask; the approvals are still shown"),
     BY,
     NOTE,
     *STORE_OPTIONS,
+    within=run_with_store,
     examples="""\
   skillwire approvals import approvals.json       on another machine with the same origins: show, then ask
   skillwire approvals import approvals.json --yes in a script
@@ -361,25 +325,27 @@ An import does not override local decisions: content that was declined or revoke
 exit codes: 0 done, 1 some approvals were skipped, 2 usage, or an invalid file
 """,
 )
-def _import(arguments: Arguments, printer: Printer) -> int:
-    check_decision(arguments)
-    return run_with_store(arguments, printer, _import_approvals)
+async def _import(store: Store, arguments: Arguments, printer: Printer) -> int:
+    from skillwire.host.approval_export import LARGEST_EXPORT, import_approvals, parse_approvals
 
-
-async def _import_approvals(store: Store, arguments: Arguments, printer: Printer) -> int:
-    from skillwire.host.approval_export import import_approvals, parse_approvals
-
-    wanted = parse_approvals(_read(arguments.file))
+    path: Path = arguments.file
+    try:
+        with path.open("rb") as file:
+            wanted = parse_approvals(file.read(LARGEST_EXPORT + 1))
+    except OSError as error:
+        message = f"{path.name!r:.200} cannot be read: {error.strerror}"
+        raise FormatError("export-unreadable", message, "check the path") from error
     await _require_consent(wanted, arguments, printer)
     skipped = await import_approvals(store, wanted, by=arguments.by, note=arguments.note, user=system_user())
     stored = len(wanted) - len(skipped)
-    if arguments.json:
-        reasons = [{"origin": each.origin, "uri": each.uri, "reason": reason} for each, reason in skipped]
-        printer.json({"imported": stored, "leftOut": reasons})
-    else:
-        for approval, reason in skipped:
-            printer.data(f"skipped {line(approval.uri)} from {line(approval.origin)}: {reason}")
-        printer.talk(f"{counted(stored, 'approval')} imported, {len(skipped)} skipped")
+    printer.result(
+        {
+            "imported": stored,
+            "skipped": [{"origin": each.origin, "uri": each.uri, "reason": reason} for each, reason in skipped],
+        },
+        *(f"skipped {line(each.uri)} from {line(each.origin)}: {reason}" for each, reason in skipped),
+    )
+    printer.talk(f"{counted(stored, 'approval')} imported, {len(skipped)} skipped")
     return Exit.PROBLEMS if skipped else Exit.OK
 
 
@@ -402,21 +368,6 @@ async def _require_consent(wanted: Sequence[Approval], arguments: Arguments, pri
     question = f"Import {counted(len(wanted), 'approval')}, {granting} of them with grants?"
     if not await confirm(question, printer):
         raise ApprovalError("not-approved", "not confirmed", "nothing was imported", rule="A4")
-
-
-def _read(path: Path) -> bytes:
-    """Read at most one byte more than an export may have."""
-    from skillwire.host.approval_export import LARGEST_EXPORT
-
-    try:
-        with path.open("rb") as file:
-            return file.read(LARGEST_EXPORT + 1)
-    except OSError as error:
-        raise FormatError(
-            "export-unreadable",
-            f"{path.name!r:.200} cannot be read: {error.strerror}",
-            "check the path",
-        ) from error
 
 
 command = Noun(

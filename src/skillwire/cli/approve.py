@@ -1,41 +1,60 @@
-"""``skillwire approve``: shows the review of a skill, asks, and approves it (A1, A2, A4, A5, Z4)."""
+"""``skillwire approve``: shows the review of a skill, asks, and approves it (A1, A2, A4, A5, Z4).
+
+The steps before a decision are shared with ``approvals.py`` and ``questions.py``: on a terminal the user sees the
+review and confirms it; without a terminal, ``--fingerprint`` has to name the reviewed content.
+"""
 
 from __future__ import annotations
 
+import shlex
+import time
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, repeated, verb
-from skillwire.cli.decisions import (
-    BY,
-    FINGERPRINT,
-    NOTE,
-    check_decision,
-    print_answered,
-    require_review,
-    require_terminal,
-    waiting_for,
-)
-from skillwire.cli.host_session import HOST_OPTIONS, NAME, find_skill, run_with_host, system_user
-from skillwire.cli.printer import Printer, line, listed
+from skillwire.cli.command import Arguments, Line, UserName, option, repeated, verb
+from skillwire.cli.host_session import HOST_OPTIONS, NAME, find_skill, host_command, run_with_host, system_user
+from skillwire.cli.printer import Printer, line, listed, runnable, short_digest
+from skillwire.cli.prompts import can_ask, confirm, page
+from skillwire.errors import ApprovalError, UpstreamError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+
+    from rich.text import Text
+
+    from skillwire.host.approvals import ApprovalRequest
     from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
+    from skillwire.skill.approval import Approval
+    from skillwire.store.contract import Store
+
+BY = option(
+    "--by",
+    type=UserName(),
+    default=system_user,
+    metavar="WHO",
+    help="who decides, for the log (default: your user name)",
+)
+NOTE = option("--note", type=Line(may_be_empty=True), default="", metavar="TEXT", help="the reason, for the log")
+GRANT = repeated(
+    "--grant",
+    type=Line(),
+    metavar="TOOL",
+    help="also grant this tool, or 'execute' to let code run when the model acts on this content (repeatable)",
+)
+FINGERPRINT = option("--fingerprint", metavar="SHA256", help="the content that you reviewed; any other is refused")
+_DIFF_LINES = 400  # for each file
 
 
 @verb(
     "Show the review of a skill, ask, and approve it with exactly its current files. An approval alone grants"
     " nothing: no tools, and no running of code. Without a terminal, --fingerprint is required.",
     NAME,
-    repeated(
-        "--grant",
-        metavar="TOOL",
-        help="also grant this tool, or 'execute' to let code run when the model acts on this content (repeatable)",
-    ),
+    GRANT,
     BY,
     NOTE,
     FINGERPRINT,
     *HOST_OPTIONS,
+    within=run_with_host,
     examples="""\
   skillwire approve refunds                         show the review, then ask
   skillwire approve refunds --grant execute --grant 'Bash(git:*)'
@@ -49,19 +68,15 @@ approvals --help
 exit codes: 0 approved, 1 refused: not confirmed, nothing to verify, or another fingerprint, 2 usage
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
-    """Approve a skill."""
-    check_decision(arguments, arguments.grant)
-    return run_with_host(arguments, printer, _approve)
-
-
-async def _approve(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
-    from skillwire.skill.approval import contents_of, fingerprint
+async def command(host: SkillHost, arguments: Arguments, printer: Printer) -> None:
+    """Approve a skill, and print what the approval allows and what it does not."""
+    from skillwire.skill.approval import EXECUTE, contents_of, fingerprint
+    from skillwire.skill.review import review_entry
 
     found = await find_skill(host, arguments, printer, whole=False)
     if found.origin.is_own:
         printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
-        return Exit.OK
+        return
     label, uri, grants = found.origin.label, found.entry.uri, frozenset[str](arguments.grant)
     if not found.entry.is_short:
         contents_of(found.entry)  # refuse at once if nothing can be approved
@@ -79,30 +94,180 @@ async def _approve(host: SkillHost, arguments: Arguments, printer: Printer) -> i
         fingerprint=shown,
         user=system_user(),
     )
-    if arguments.json:
-        printer.json({"origin": label, "uri": uri, "fingerprint": shown, "grants": sorted(grants)})
-    else:
-        printer.data(f"approved {line(uri)} from {line(label)}")
-        printer.data(f"fingerprint: {shown}")
-        printer.data(f"granted: {listed(sorted(grants)) or 'nothing'}")
-    _print_consequences(found, grants, printer)
-    print_answered(waiting, printer)
-    return Exit.OK
-
-
-def _print_consequences(found: NamedEntry, grants: frozenset[str], printer: Printer) -> None:
-    """Print what the approval allows and what it does not, according to the entry."""
-    from skillwire.skill.approval import EXECUTE
-    from skillwire.skill.review import review_entry
-
+    printer.result(
+        {"origin": label, "uri": uri, "fingerprint": shown, "grants": sorted(grants)},
+        f"approved {line(uri)} from {line(label)}",
+        f"fingerprint: {short_digest(shown, whole=not printer.out.is_terminal)}",
+        f"granted: {listed(sorted(grants)) or 'nothing'}",
+    )
     review = review_entry(found.entry)
-    if refused := [tool for tool in review.tools if tool not in grants]:
-        printer.talk(f"requested, but not granted: {listed(refused)}")
-    if unasked := sorted(grants - {EXECUTE, *review.tools}):
-        printer.talk(f"granted, but not requested: {listed(unasked)}")
-    if review.scripts and EXECUTE not in grants:
-        printer.talk(f"may not run: {listed(review.scripts)}")
-    if review.nested:
-        printer.talk(f"need their own approval: {listed(review.nested)}")
+    consequences = {
+        "requested, but not granted": [tool for tool in review.tools if tool not in grants],
+        "granted, but not requested": sorted(grants - {EXECUTE, *review.tools}),
+        "may not run": () if EXECUTE in grants else review.scripts,
+        "need their own approval": review.nested,
+    }
+    for title, names in consequences.items():
+        if names:
+            printer.talk(f"{title}: {listed(names)}")
     for find in review.hidden:
         printer.talk(f"hidden text: {line(str(find))}")
+    print_answered(waiting, printer)
+
+
+def require_terminal(found: NamedEntry, arguments: Arguments) -> bool:
+    """Z4: without a terminal, require ``--fingerprint``. Return whether there is a terminal."""
+    if arguments.fingerprint is None and not can_ask():
+        raise _fingerprint_missing(found.entry.uri, review_words(arguments))
+    return can_ask()
+
+
+def review_words(arguments: Arguments) -> list[str]:
+    """Return the command that shows the review of the skill NAME."""
+    return host_command(arguments, "approvals", "show", arguments.name)
+
+
+async def require_review(
+    host: SkillHost, found: NamedEntry, shown: str, question: str, arguments: Arguments, printer: Printer
+) -> None:
+    """Z4: on a terminal, show the review of a skill and ask. Otherwise compare the given fingerprint."""
+
+    async def review() -> Iterable[Text]:
+        approval = await host.store.approval(found.origin.label, found.entry.uri)
+        request = await review_request(host, found, approval, printer)
+        return [*page(request, approval, is_local=found.origin.is_own), *file_hint(found, arguments)]
+
+    words = review_words(arguments)
+    await require_decision(review, question, arguments, printer, content=shown, uri=found.entry.uri, command=words)
+
+
+async def require_decision(
+    review: Callable[[], Awaitable[Iterable[Text]]],
+    question: str,
+    arguments: Arguments,
+    printer: Printer,
+    *,
+    content: str,
+    uri: str,
+    command: Sequence[str],
+) -> None:
+    """Z4: on a terminal, print the rows of ``review`` and ask. Otherwise require the fingerprint ``content``.
+
+    ``command`` shows the same review.
+    """
+    if arguments.fingerprint is not None or not can_ask():
+        _require_fingerprint(arguments.fingerprint, content, uri, command)
+    if not can_ask():
+        return
+    for row in await review():
+        printer.talk(row)
+    if not await confirm(question, printer):
+        raise ApprovalError("not-approved", "not confirmed", "nothing was recorded", rule="Z4")
+
+
+def _require_fingerprint(given: str | None, shown: str, uri: str, review: Sequence[str]) -> None:
+    if not shown:
+        raise ApprovalError(
+            "terminal-missing",
+            f"{uri!r:.300} has no digests, so it can only be approved on a terminal or at the desk",
+            f"open the desk: {shlex.join(['skillwire', 'ui', *review[4:]])}",  # with the options of the host
+            rule="V7",
+        )
+    if given is None:
+        raise _fingerprint_missing(uri, review)
+    if given != shown:
+        raise ApprovalError(
+            "fingerprint-other",
+            f"the content of {uri!r:.300} has another fingerprint",
+            f"review it first: {shlex.join(review)}",
+            rule="A1",
+        )
+
+
+def _fingerprint_missing(uri: str, review: Sequence[str]) -> ApprovalError:
+    return ApprovalError(
+        "fingerprint-missing",
+        f"without a terminal, --fingerprint has to name the reviewed content of {uri!r:.300}",
+        f"review it first: {shlex.join(review)}",
+        rule="Z4",
+    )
+
+
+def file_hint(found: NamedEntry, arguments: Arguments) -> Iterator[Text]:
+    """Yield the command that shows another file of a skill, if it has one."""
+    from rich.text import Text
+
+    from skillwire.skill.uri import path_in_skill
+
+    other = next((file.uri for file in found.entry.files if file.uri != found.entry.uri), None)
+    if other is not None:
+        path = path_in_skill(found.entry.uri, other)
+        words = host_command(arguments, "approvals", "show", line(found.name), "--file", line(path))
+        yield Text(runnable(f"to see another file: {shlex.join(words)}"))
+
+
+async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list[str]:
+    """Return the programs that wait for a decision about this content."""
+    return [
+        question.by
+        for question in await store.questions(time.time())
+        if (question.kind, question.origin, question.entry.uri) == ("load", origin, uri)
+        and question.content in ("", content)
+    ]
+
+
+def print_answered(waiting: Iterable[str], printer: Printer) -> None:
+    """Print the programs that have their answer now."""
+    if names := listed(sorted(set(waiting))):
+        printer.talk(f"answered: {names}")
+
+
+async def review_request(
+    host: SkillHost, found: NamedEntry, approval: Approval | None, printer: Printer
+) -> ApprovalRequest:
+    """Return the request that the user decides about, after reading every text file."""
+    from skillwire.host.approvals import ApprovalRequest, Approvals
+    from skillwire.skill.approval import has_contents
+    from skillwire.skill.review import review_entry
+
+    change = Approvals.change(approval, found.entry)
+    try:
+        review = await host.review(found)
+        diff = [text async for text in _diff(host, found, approval)] if approval is not None else []
+    except UpstreamError as error:
+        printer.talk(f"the files could not be read: {line(error.message)} {error.label}")
+        review, diff = review_entry(found.entry), []
+    kind = "load" if has_contents(found.entry) else "dynamic"
+    return ApprovalRequest(kind, found.origin.label, found.entry, review, change, tuple(diff))
+
+
+async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> AsyncIterator[str]:
+    """Yield the diff of each text file against its approved version, if that is still in the cache."""
+    from anyio import to_thread
+
+    from skillwire.host.approvals import Approvals
+    from skillwire.skill.approval import file_digests
+    from skillwire.skill.uri import path_in_skill
+
+    before, origin, change = file_digests(approval.contents), found.origin, Approvals.change(approval, found.entry)
+    if change is None or host.cache is None or not origin.is_connected:
+        return
+    for uri in change.rotated:
+        path = path_in_skill(found.entry.uri, uri)
+        old = await to_thread.run_sync(host.cache.get, origin.label, uri, before[uri])
+        if old is None:
+            yield f"~ {path}: the approved version is not in the cache any more"
+            continue
+        for text in compared(path, old, (await origin.fetch(found.entry, uri)).data):
+            yield text
+
+
+def compared(path: str, old: bytes, new: bytes) -> Iterator[str]:
+    """Yield the changed lines of one file, or why they cannot be shown."""
+    from skillwire.catalog.diff import content_differences
+
+    for found in content_differences({path: old}, {path: new}):
+        yield f"~ {path}" + (f": {found.note}" if found.note else "")
+        yield from found.lines[:_DIFF_LINES]
+        if len(found.lines) > _DIFF_LINES:
+            yield f"… and {len(found.lines) - _DIFF_LINES} more lines"

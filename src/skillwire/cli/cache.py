@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
 
 @verb("Show the size for each origin.", *STORE_OPTIONS, examples="  skillwire cache show\n")
-def _show(arguments: Arguments, printer: Printer) -> int:
+def _show(arguments: Arguments, printer: Printer) -> None:
     usage = _open(arguments).usage()
     if arguments.json:
         printer.json({"files": usage.files, "bytes": usage.bytes, "origins": dict(usage.by_origin)})
-        return Exit.OK
+        return
     rows = [(line(label), size_of(kept)) for label, kept in sorted(usage.by_origin.items())]
     printer.table(("origin", "size"), rows)
     printer.talk(f"{counted(usage.files, 'file')}, {size_of(usage.bytes)}")
-    return Exit.OK
 
 
 @verb(
@@ -35,13 +34,12 @@ def _verify(arguments: Arguments, printer: Printer) -> int:
     cache = _open(arguments)
     damaged = cache.verify()
     kept = cache.usage().files
-    if arguments.json:
-        found = [{"origin": file.origin, "digest": file.digest, "reason": file.reason} for file in damaged]
-        printer.json({"files": kept, "damaged": found})
-    else:
-        for file in damaged:
-            printer.data(f"removed {file.digest} of {line(file.origin)}: {line(file.reason)}")
-        printer.talk(f"{counted(kept, 'file')} kept, {len(damaged)} damaged and removed")
+    found = [{"origin": file.origin, "digest": file.digest, "reason": file.reason} for file in damaged]
+    printer.result(
+        {"files": kept, "damaged": found},
+        *(f"removed {file.digest} of {line(file.origin)}: {line(file.reason)}" for file in damaged),
+    )
+    printer.talk(f"{counted(kept, 'file')} kept, {len(damaged)} damaged and removed")
     return Exit.PROBLEMS if damaged else Exit.OK
 
 
@@ -51,15 +49,12 @@ def _verify(arguments: Arguments, printer: Printer) -> int:
     *STORE_OPTIONS,
     examples="  skillwire cache prune --max 100M\n",
 )
-def _prune(arguments: Arguments, printer: Printer) -> int:
+def _prune(arguments: Arguments, printer: Printer) -> None:
     cache = _open(arguments)
     freed = cache.prune(arguments.max, now=time.time())
     kept = cache.usage()
-    if arguments.json:
-        printer.json({"freed": freed, "files": kept.files, "bytes": kept.bytes})
-    else:
-        printer.talk(f"freed {size_of(freed)}; {size_of(kept.bytes)} kept")
-    return Exit.OK
+    printer.result({"freed": freed, "files": kept.files, "bytes": kept.bytes})
+    printer.talk(f"freed {size_of(freed)}; {size_of(kept.bytes)} kept")
 
 
 def _open(arguments: Arguments) -> ContentCache:

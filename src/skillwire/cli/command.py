@@ -1,7 +1,8 @@
 """What every verb shares: its declaration, the exit codes, the command after ``--``, and running a coroutine.
 
-The module of a verb declares ``command`` with ``verb``: a sentence, arguments and options, and examples. A refusal
-by a user or a rule ends with 1. A wrong argument, or a server that cannot be reached, ends with 2.
+The module of a verb declares ``command`` with ``verb``: a sentence, arguments and options, and examples. It
+returns an exit code, or nothing for 0. A refusal by a user or a rule ends with 1. A wrong argument, or a server
+that cannot be reached, ends with 2.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import logging
 import re
 from enum import IntEnum
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 
     from skillwire.cli.printer import Printer
 
+T = TypeVar("T")
 Arguments: TypeAlias = SimpleNamespace
-Run: TypeAlias = "Callable[[Arguments, Printer], int]"
+Run: TypeAlias = "Callable[[Arguments, Printer], int | None]"
+Work: TypeAlias = "Callable[..., Awaitable[Any]]"
+Session: TypeAlias = "Callable[[Arguments, Printer, Work], int | None]"
 COMMAND = "\0"  # marks the place of the command after --; no argument can contain it
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -58,7 +63,8 @@ class Verb(click.Command):
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         verb = context.command_path.partition(" ")[2]
         arguments = Arguments(**values, verb=verb, commands=context.meta["commands"])
-        return self._run(arguments, context.obj)
+        context.obj.is_json = given.get("json", False)
+        return self._run(arguments, context.obj) or Exit.OK
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are; click would fill the lines."""
@@ -90,10 +96,23 @@ class Noun(click.Group):
         return list(self._actions)
 
 
-def verb(help: str, *params: click.Parameter, examples: str, targets: int = 0) -> Callable[[Run], Verb]:  # noqa: A002
-    """Declare a verb: the decorated function runs it and returns the exit code."""
+def verb(
+    help: str,  # noqa: A002
+    *params: click.Parameter,
+    examples: str,
+    targets: int = 0,
+    within: Session | None = None,
+) -> Callable[[Callable[..., Any]], Verb]:
+    """Declare a verb: the decorated function runs it.
 
-    def declare(run: Run) -> Verb:
+    It gets the arguments and the printer. ``within`` opens something for a coroutine, which gets that first: a
+    host, a store, or the catalogs of targets.
+    """
+
+    def declare(work: Callable[..., Any]) -> Verb:
+        def run(arguments: Arguments, printer: Printer) -> int | None:
+            return work(arguments, printer) if within is None else within(arguments, printer, work)
+
         return Verb(run, targets=targets, examples=examples, help=help, params=list(params))
 
     return declare
@@ -119,6 +138,7 @@ def argument(name: str, metavar: str, text: str, **settings: Any) -> click.Argum
     return click.Argument([name], metavar=metavar, help=text, **settings)
 
 
+FILE = click.Path(path_type=Path)
 JSON = flag("--json", help="print a JSON document instead of text, also for errors")
 
 
@@ -163,8 +183,24 @@ class Size(click.ParamType[int]):
         return int(float(match[1]) * 1024 ** _UNITS[match[2].upper()])
 
 
-def check_name(name: str, option: str) -> None:
-    """Check the name of a user that goes into a log or a lock."""
+class Line(click.ParamType[str]):
+    """Text for the log: one line without control characters."""
+
+    name = "text"
+
+    def __init__(self, *, may_be_empty: bool = False) -> None:
+        self._may_be_empty = may_be_empty
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the text."""
+        if value.isprintable() and (value.strip() or self._may_be_empty):
+            return value
+        option = "it" if param is None else param.opts[0]
+        raise FormatError("argument-invalid", f"{option} needs one line of text", f"correct or omit {option}")
+
+
+def check_name(name: str, option: str) -> str:
+    """Return the name of a user for a log or a lock."""
     if not name.strip() or not name.isprintable():
         raise FormatError(
             "argument-invalid", f"{option} needs one line of text", f"omit it, or write: {option} anna"
@@ -173,6 +209,17 @@ def check_name(name: str, option: str) -> None:
         raise FormatError(
             "argument-invalid", "'policy' is reserved for policies", f"write your name: {option} anna"
         )
+    return name
+
+
+class UserName(click.ParamType[str]):
+    """The name of the user who decides, for the log."""
+
+    name = "user"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the name."""
+        return check_name(value, "--by" if param is None else param.opts[0])
 
 
 def split_commands(args: Sequence[str], targets: int) -> tuple[list[str], list[list[str]]]:
@@ -212,8 +259,8 @@ def silence_libraries(*names: str) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def run_async(work: Callable[[], Awaitable[int]]) -> int:
-    """Run ``work`` and return its exit code."""
+def run_async(work: Callable[[], Awaitable[T]]) -> T:
+    """Run ``work`` and return its result."""
     import anyio  # late: not needed for --help
 
     silence_libraries()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, Place, argument, flag, verb
@@ -26,6 +28,7 @@ _MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow"
     flag("--no-text", help="show only names, and read no files"),
     *TARGET_OPTIONS,
     targets=2,
+    within=partial(run_on_targets, names=("old", "new")),
     examples="""\
   skillwire diff ./skills https://skills.example.com/mcp
   skillwire diff ./skills -- npx some-mcp-server
@@ -34,12 +37,8 @@ _MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow"
 exit codes: 0 no differences, 1 differences, 2 usage, or no response
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+async def command(old: Catalog, new: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Compare two catalogs."""
-    return run_on_targets(arguments, printer, _diff, ("old", "new"))
-
-
-async def _diff(old: Catalog, new: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.diff import differences
 
     found: list[SkillDifference] = []
@@ -52,7 +51,9 @@ async def _diff(old: Catalog, new: Catalog, arguments: Arguments, printer: Print
     else:
         for difference in found:
             print_difference(difference, printer.data)
-        printer.talk("no differences" if not found else _summary(found))
+        kinds = Counter(difference.kind for difference in found)
+        counts = [f"{kinds[kind]} {kind}" for kind in _MARKS if kinds[kind]]
+        printer.talk(", ".join(counts) or "no differences")
     return Exit.PROBLEMS if found else Exit.OK
 
 
@@ -69,8 +70,3 @@ def print_difference(difference: SkillDifference, show: Callable[[Text], None]) 
         for line in file.lines:
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
             show(Text(f"      {visible(line)}", style=style))
-
-
-def _summary(found: list[SkillDifference]) -> str:
-    counts = {kind: sum(1 for difference in found if difference.kind == kind) for kind in _MARKS}
-    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)

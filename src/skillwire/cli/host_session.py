@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-import click
-
-from skillwire.cli.command import JSON, Arguments, Seconds, argument, option, repeated, run_async
-from skillwire.cli.printer import Printer, line, listed
+from skillwire.cli.command import FILE, JSON, Arguments, Seconds, Work, argument, option, repeated, run_async
+from skillwire.cli.printer import Printer, line
 from skillwire.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Iterable
+    from pathlib import Path
 
     from skillwire.host.approvals import Ask, Policy
     from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
 
-    Work: TypeAlias = "Callable[..., Awaitable[int]]"
-
 NAME = argument("name", "NAME", "a name from 'skillwire list --origins', origin:name, origin:path, or a URI")
 STATE = option(
     "--state",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="the state folder (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
 )
 CONFIG = option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="an mcpServers file, in addition to the stored origins",
+    "--config", type=FILE, metavar="FILE", help="an mcpServers file, in addition to the stored origins"
 )
-FOLDER = repeated(
-    "--folder", type=click.Path(path_type=Path), metavar="DIR", help="a folder of yours (repeatable)"
-)
+FOLDER = repeated("--folder", type=FILE, metavar="DIR", help="a folder of yours (repeatable)")
 TIMEOUT = option(
     "--timeout",
     type=Seconds(),
@@ -49,14 +40,23 @@ TIMEOUT = option(
 STORE_OPTIONS = (STATE, JSON)
 SERVER_OPTIONS = (*STORE_OPTIONS, CONFIG, TIMEOUT)
 HOST_OPTIONS = (*SERVER_OPTIONS, FOLDER)
-_PATIENCE_SECONDS = 2.0
 
 
-def host_words(arguments: Arguments) -> list[str]:
-    """Return the options that select this host, for a command in a hint."""
-    given = [("--config", getattr(arguments, "config", None)), ("--state", arguments.state)]
-    given += [("--folder", folder) for folder in getattr(arguments, "folder", ())]
-    return [word for option, value in given if value is not None for word in (option, str(value))]
+def host_command(arguments: Arguments, *words: str) -> list[str]:
+    """Return a command with the options that select this host, for a hint."""
+    return ["skillwire", *words, *host_words(arguments)]
+
+
+def host_words(arguments: Arguments, *names: str) -> list[str]:
+    """Return the options that select this host, or only those with the given names."""
+    given = [("config", getattr(arguments, "config", None)), ("state", getattr(arguments, "state", None))]
+    given += [("folder", folder) for folder in getattr(arguments, "folder", ())]
+    return [
+        word
+        for name, value in given
+        if value is not None and (not names or name in names)
+        for word in (f"--{name}", str(value))
+    ]
 
 
 def system_user() -> str:
@@ -76,10 +76,10 @@ def state_of(arguments: Arguments) -> Path:
     return state_folder(USER if arguments.state is None else arguments.state)
 
 
-def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int:
+def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int | None:
     """Open the store without connecting to servers, pass it to ``work``, and return its exit code."""
 
-    async def run() -> int:
+    async def run() -> int | None:
         from skillwire.host.state import open_store
 
         store = await open_store(state_of(arguments))
@@ -98,10 +98,10 @@ def run_with_host(
     *,
     ask: Ask | None = None,
     policy: Policy | None = None,
-) -> int:
+) -> int | None:
     """Open a host, wait for its origins, pass it to ``work``, and return its exit code."""
 
-    async def run() -> int:
+    async def run() -> int | None:
         from skillwire.host.approvals import cannot_ask
         from skillwire.host.host import SkillHost
 
@@ -113,27 +113,27 @@ def run_with_host(
             policy=policy,
             ask=ask or cannot_ask,
         ) as host:
-            await _settle(host, arguments.timeout, printer)
+            with printer.progress("Waiting for origins", "skills"):
+                await host.settle(arguments.timeout)
             return await work(host, arguments, printer)
 
     return run_async(run)
 
 
-async def _settle(host: SkillHost, patience: float, printer: Printer) -> None:
-    """Wait for every origin. After a while, print which ones are missing."""
-    await host.settle(min(patience, _PATIENCE_SECONDS))
-    late = [o.label for o in host.registry if o.error is None and o.state in ("connecting", "stale")]
-    if late and patience > _PATIENCE_SECONDS:
-        printer.talk(f"waiting for {listed(late)} …")
-        await host.settle(patience - _PATIENCE_SECONDS)
-
-
 async def find_skill(host: SkillHost, arguments: Arguments, printer: Printer, *, whole: bool = True) -> NamedEntry:
     """Find the skill NAME. If it is unknown, print the origins whose skills are not known either."""
+    from difflib import get_close_matches
+
     try:
         return await host.find(arguments.name, whole=whole)
-    except NotFoundError:
+    except NotFoundError as error:
         print_incomplete(host.registry, arguments, printer)
+        if not list(host.registry):
+            error.hint = "there are no origins; add one: skillwire origins add LABEL URL"
+        elif error.reference == "skill-unknown":
+            near = get_close_matches(arguments.name, [skill.name for skill in host.names.skills], 3)
+            command = shlex.join(["skillwire", "list", "--origins", *host_words(arguments)])
+            error.hint = f"did you mean {' or '.join(near)}?" if near else f"see the names: {command}"
         raise
 
 
@@ -144,9 +144,8 @@ def print_incomplete(origins: Iterable[Origin], arguments: Arguments, printer: P
         if origin.error is not None:
             reason = f"{line(origin.error.message)} {origin.error.label}"
         elif origin.state == "partial":
-            given = [word for word in ("config", "state") if getattr(arguments, word, None) is not None]
-            options = [each for word in given for each in (f"--{word}", str(getattr(arguments, word)))]
-            command = shlex.join(["skillwire", "origins", "test", origin.label, *options])
+            words = host_words(arguments, "config", "state")
+            command = shlex.join(["skillwire", "origins", "test", origin.label, *words])
             reason = f"some entries cannot be used; see them: {line(command)}"
         else:
             reason = "no response yet"

@@ -63,7 +63,7 @@ verified).
 exit codes: 0 everything is listed, 1 something cannot be listed, 2 usage, or no response
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+def command(arguments: Arguments, printer: Printer) -> int | None:
     """List skills."""
     if arguments.origins or arguments.prompt:
         if arguments.target is not None or arguments.installed:

@@ -44,7 +44,7 @@ _AWAY = ("origin-away", "connection-lost", "timed-out", "not-connected", "not-al
 exit codes: 0 loaded, 1 refused, 2 usage, unknown skill, or not reachable
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+def command(arguments: Arguments, printer: Printer) -> int | None:
     """Load a skill."""
     if arguments.yes and arguments.ask is not None:
         raise FormatError("argument-invalid", "--yes and --ask exclude each other", "omit one of them")

@@ -47,8 +47,8 @@ class Printer:
         self, stdout: Console | None = None, stderr: Console | None = None, *, is_json: bool = False
     ) -> None:
         self._given = stdout, stderr
-        self._is_json = is_json
-        self._stop_waiting: Callable[[], None] = _nothing
+        self.is_json = is_json
+        self.stop_waiting: Callable[[], None] = lambda: None  # removes the spinner, because a question follows
 
     @cached_property
     def out(self) -> Console:
@@ -72,6 +72,14 @@ class Printer:
     def json(self, value: Any) -> None:
         """Print a JSON document to stdout."""
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def result(self, document: Any, *lines: str) -> None:
+        """Print the result of a verb to stdout: the lines, or with ``--json`` the document."""
+        if self.is_json:
+            self.json(document)
+        else:
+            for each in lines:
+                self.data(each)
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows in columns that fit the terminal, with titles; in a pipe tab-separated, without titles."""
@@ -108,7 +116,7 @@ class Printer:
 
     def failure(self, error: SkillwireError) -> None:
         """Print the error that ends the command; with ``--json`` as a document to stdout."""
-        if self._is_json:
+        if self.is_json:
             words = {"reference": error.reference, "message": error.message, "hint": runnable(error.hint)}
             self.json({"error": words | ({"rule": error.rule} if error.rule else {})})
         else:
@@ -120,7 +128,7 @@ class Printer:
     ) -> Generator[Callable[[int], None]]:
         """Yield a function that takes the count so far. A terminal shows a spinner after ``patience`` seconds."""
         if self._is_plain or not self.err.is_terminal:
-            yield _silent
+            yield lambda _done: None
             return
         from rich.progress import Progress, SpinnerColumn, TextColumn  # late: 30 ms
 
@@ -135,16 +143,12 @@ class Printer:
             timer.join()  # it may be starting the spinner
             bar.stop()
 
-        self._stop_waiting, outer = stop, self._stop_waiting
+        self.stop_waiting, outer = stop, self.stop_waiting
         try:
             yield lambda done: bar.update(task, done=f"{done} {unit}")
         finally:
-            self._stop_waiting = outer
+            self.stop_waiting = outer
             stop()
-
-    def stop_waiting(self) -> None:
-        """Remove the spinner, because a question follows."""
-        self._stop_waiting()
 
 
 @cache
@@ -176,14 +180,6 @@ def _fitted(cell: str, width: int) -> str:
     from rich.cells import cell_len, set_cell_size
 
     return set_cell_size(cell, width - 1) + "…" if cell_len(cell) > width else set_cell_size(cell, width)
-
-
-def _silent(done: int) -> None:
-    """Progress without a terminal."""
-
-
-def _nothing() -> None:
-    """No spinner is shown."""
 
 
 def _console(*, stderr: bool) -> Console:

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.cli.host_session import system_user
-from skillwire.cli.printer import Printer, counted, cut_line, line, listed, moment, size_of, visible
+from skillwire.cli.printer import Printer, counted, cut_line, line, listed, moment, short_digest, size_of, visible
 from skillwire.skill.uri import path_in_skill
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.approvals import Answer
+        from skillwire.skill.approval import EXECUTE
 
         show(request, printer)
         about = f" {line(request.target)}" if request.target else ""
@@ -95,8 +96,14 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
                 words = ["skillwire", "approvals", "enable", f"{request.origin}:{request.entry.uri}", *options]
                 printer.talk(f"declined until it changes; to undo: {line(shlex.join(words))}")
             return Answer(yes=False, remember=is_declined, user=system_user())  # Enter refuses it only this time
-        grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
-        return Answer(yes=True, remember=request.kind != "dynamic", grants=grants, user=system_user())
+        grants: Sequence[str] = ()
+        if request.kind == "load":
+            offered = dict.fromkeys(request.summary.tools[:_TOOLS_OFFERED], "a tool it requests")
+            if request.summary.scripts or offered:
+                offered[EXECUTE] = "let code run whenever the model acts on this content"
+            grants = await choose("Grant any of these? Numbers, or Enter for none: ", offered, printer)
+        remember = request.kind != "dynamic"
+        return Answer(yes=True, remember=remember, grants=frozenset(grants), user=system_user())
 
     return ask
 
@@ -149,15 +156,6 @@ def show(request: ApprovalRequest, printer: Printer) -> None:
         printer.talk(each)
 
 
-async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
-    from skillwire.skill.approval import EXECUTE
-
-    offered = dict.fromkeys(request.summary.tools[:_TOOLS_OFFERED], "a tool it requests")
-    if request.summary.scripts or offered:
-        offered[EXECUTE] = "let code run whenever the model acts on this content"
-    return frozenset(await choose("Grant any of these? Numbers, or Enter for none: ", offered, printer))
-
-
 async def choose(question: str, offered: Mapping[str, str], printer: Printer, *, names: bool = True) -> list[str]:
     """Print the offered names with their meanings, and return those whose numbers the user types."""
     if not offered:
@@ -197,23 +195,38 @@ def page(
     is_local: bool = False,
     at_most: int | None = None,
     to_install: bool = False,
+    is_verbose: bool = False,
 ) -> Iterator[Text]:
     """Yield everything about one skill, line by line: its source first, warnings last.
 
     ``decision`` is the newest one, for a skill that is not approved. ``at_most`` bounds the rows of each section,
     so that a long listing cannot move the warnings off the screen. ``to_install`` is for a skill that an agent
-    will trust completely, because no host of ours is between them.
+    will trust completely, because no host of ours is between them. ``is_verbose`` shows whole digests.
     """
     from rich.text import Text
 
-    review = request.summary
+    from skillwire.skill.approval import fingerprint_of
+    from skillwire.skill.model import estimate_tokens
+
+    review, tokens = request.summary, estimate_tokens(request.entry)
     if not to_install:
-        yield from (Text(row) for row in _source(review.text or ""))
+        rows = source_rows(review.text or "")
+        yield from (Text(f"  | {row}") for row in rows[:_SOURCE_ROWS])
+        if len(rows) > _SOURCE_ROWS:
+            command = "'skillwire approvals show NAME --file SKILL.md'"
+            yield Text(f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; {command} shows all")
     yield Text.assemble((cut_line(review.name, _LONGEST), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {cut_line(review.description, _LONGEST)}")
-    status = "" if to_install else _status(request, approval, decision, is_local=is_local)
-    yield from _facts(request, approval, status)
-    for title, style, rows in _sections(request, _INSTALLED if to_install else _HOSTED):
+    facts = {
+        "uri": line(request.entry.uri),
+        "fingerprint": fingerprint_of(request.entry),
+        "status": "" if to_install else _status(request, approval, decision, is_local=is_local),
+        "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
+        "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
+    }
+    yield from (Text.assemble((f"  {key:12}", "dim"), value) for key, value in facts.items() if value)
+    titles = _INSTALLED if to_install else _HOSTED
+    for title, style, rows in _sections(request, titles, is_verbose=is_verbose):
         if rows:
             yield Text(title, style=style)
             yield from (Text(f"  {cut_line(row, _LONGEST)}", style=_style(row)) for row in rows[:at_most])
@@ -231,33 +244,6 @@ def source_rows(text: str) -> list[str]:
         for each in (each.removesuffix("\r") for each in lines)
         for start in range(0, len(each) or 1, _LONGEST)
     ]
-
-
-def _source(text: str) -> Iterator[str]:
-    rows = source_rows(text)
-    yield from (f"  | {row}" for row in rows[:_SOURCE_ROWS])
-    if len(rows) > _SOURCE_ROWS:
-        more = f"  … and {len(rows) - _SOURCE_ROWS:,} more lines;"
-        yield f"{more} 'skillwire approvals show NAME --file SKILL.md' shows all"
-
-
-def _facts(request: ApprovalRequest, approval: Approval | None, status: str) -> Iterator[Text]:
-    from rich.text import Text
-
-    from skillwire.skill.approval import fingerprint_of
-    from skillwire.skill.model import estimate_tokens
-
-    tokens = estimate_tokens(request.entry)
-    shown = {
-        "uri": line(request.entry.uri),
-        "fingerprint": fingerprint_of(request.entry),
-        "status": status,
-        "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
-        "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
-    }
-    for key, value in shown.items():
-        if value:
-            yield Text.assemble((f"  {key:12}", "dim"), value)
 
 
 def _status(
@@ -280,12 +266,18 @@ def _status(
     return f"changed since it was {decided}"
 
 
-def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _sections(
+    request: ApprovalRequest, titles: _Titles, *, is_verbose: bool
+) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Yield title, style and rows. The most important section is the last, next to the question."""
     from skillwire.skill.approval import fingerprint_of
 
     entry, review = request.entry, request.summary
-    yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)
+    yield (
+        f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}",
+        "bold",
+        _files(entry, is_verbose=is_verbose),
+    )
     yield "not stated by the server", "bold yellow", review.gaps
     yield titles.nested, "bold yellow", review.nested
     yield titles.scripts, "bold yellow", review.scripts
@@ -312,12 +304,13 @@ def _link_rows(link: ExternalLink) -> Iterator[str]:
     yield from (f"… {row[start : start + part]}" for start in range(_LONGEST, len(row), part))
 
 
-def _files(entry: SkillEntry) -> list[str]:
+def _files(entry: SkillEntry, *, is_verbose: bool) -> list[str]:
     paths = [line(file.path or file.uri) for file in entry.files]
     width = min(max(map(len, paths), default=0), _WIDEST_PATH)
+    sizes = ["?" if file.size is None else size_of(file.size) for file in entry.files]
+    digests = [short_digest(file.digest or "", whole=is_verbose) for file in entry.files]
     return [
-        f"{path:{width}}  {'?' if file.size is None else size_of(file.size):>9}  {file.digest or 'no digest'}"
-        for path, file in zip(paths, entry.files, strict=True)
+        f"{path:{width}}  {size:>9}  {digest}" for path, size, digest in zip(paths, sizes, digests, strict=True)
     ]
 
 
@@ -331,6 +324,7 @@ def _requests(review: Review) -> list[str]:
 
 def _changes(request: ApprovalRequest) -> list[str]:
     """Return the added, removed and changed files, then a diff of their lines."""
+
     if not request.change:
         return []
     change, uri = request.change, request.entry.uri

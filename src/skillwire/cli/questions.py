@@ -10,15 +10,17 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, argument, flag, option, repeated, verb
-from skillwire.cli.decisions import BY, NOTE, check_decision, require_fingerprint
-from skillwire.cli.host_session import STORE_OPTIONS, host_words, run_with_store, system_user
+from skillwire.cli.approve import BY, FINGERPRINT, GRANT, NOTE, require_decision
+from skillwire.cli.command import Arguments, argument, flag, verb
+from skillwire.cli.host_session import STORE_OPTIONS, host_command, run_with_store, system_user
 from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
-from skillwire.cli.prompts import can_ask, confirm, meaning_of, page
+from skillwire.cli.prompts import meaning_of, page
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from rich.text import Text
 
     from skillwire.store.contract import Question, Store
 
@@ -30,18 +32,10 @@ if TYPE_CHECKING:
     flag("--yes", help="approve"),
     flag("--no", help="decline"),
     flag("--once", help="with --yes: approve only this time, and store nothing"),
-    repeated(
-        "--grant",
-        metavar="TOOL",
-        help="with --yes for a skill: also grant this tool, or 'execute' to let code run (repeatable)",
-    ),
+    GRANT,
     BY,
     NOTE,
-    option(
-        "--fingerprint",
-        metavar="SHA256",
-        help="with --yes: the content that was shown; required without a terminal",
-    ),
+    FINGERPRINT,
     *STORE_OPTIONS,
     examples="""\
   skillwire approvals questions                    list the open questions
@@ -55,9 +49,8 @@ An answer about a skill covers exactly its current files, and also answers other
 exit codes: 0 done, 1 the program has ended or has an answer, 2 usage, or unknown question
 """,
 )
-def questions(arguments: Arguments, printer: Printer) -> int:
+def questions(arguments: Arguments, printer: Printer) -> int | None:
     """List, show or answer questions."""
-    check_decision(arguments, arguments.grant)
     if arguments.yes and arguments.no:
         raise FormatError("argument-invalid", "--yes and --no exclude each other", "omit one of them")
     is_answer = arguments.yes or arguments.no
@@ -70,11 +63,11 @@ def questions(arguments: Arguments, printer: Printer) -> int:
     return run_with_store(arguments, printer, _answer if is_answer else _show)
 
 
-async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
+async def _list(store: Store, arguments: Arguments, printer: Printer) -> None:
     found = await store.questions(time.time())
     if arguments.json:
         printer.json({"questions": [_document(question) for question in found]})
-        return Exit.OK
+        return
     rows = [
         (
             question.id,
@@ -89,27 +82,25 @@ async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
     ]
     printer.table(("id", "kind", "origin", "skill", "about", "by", "since"), rows)
     printer.talk(f"{counted(len(found), 'question')} waiting" if found else "no open questions")
-    return Exit.OK
 
 
-async def _show(store: Store, arguments: Arguments, printer: Printer) -> int:
+async def _show(store: Store, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.desk import request_of
 
     question = _find_question(await store.questions(time.time()), arguments)
     if arguments.json:
         printer.json(_document(question))
-        return Exit.OK
+        return
     printer.data(f"{line(question.by)} asks ({question.kind}): {line(question.target) or 'permission to read it'}")
     approval = await store.approval(question.origin, question.entry.uri)
     for each in page(request_of(question), approval):
         printer.data(each)
     if question.content:
-        words = ["skillwire", "approvals", "questions", question.id, "--yes", "--fingerprint", question.content]
-        printer.talk(f"to approve exactly this: {shlex.join([*words, *host_words(arguments)])}")
-    return Exit.OK
+        words = ["approvals", "questions", question.id, "--yes", "--fingerprint", question.content]
+        printer.talk(f"to approve exactly this: {shlex.join(host_command(arguments, *words))}")
 
 
-async def _answer(store: Store, arguments: Arguments, printer: Printer) -> int:
+async def _answer(store: Store, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.approvals import Answer
     from skillwire.host.desk import give_answer
 
@@ -133,31 +124,34 @@ async def _answer(store: Store, arguments: Arguments, printer: Printer) -> int:
             f"the program that asked {question.id} has ended or has an answer",
             _list_hint(arguments),
         )
-    if arguments.json:
-        printer.json({**_document(question), "yes": answer.yes, "grants": sorted(grants)})
-        return Exit.OK
-    printer.data(f"{'approved' if answer.yes else 'declined'} for {line(question.by)}: {line(question.entry.uri)}")
-    if grants:
-        printer.data(f"granted: {listed(sorted(grants))}")
-    return Exit.OK
+    done = "approved" if answer.yes else "declined"
+    printer.result(
+        {**_document(question), "yes": answer.yes, "grants": sorted(grants)},
+        f"{done} for {line(question.by)}: {line(question.entry.uri)}",
+        *([f"granted: {listed(sorted(grants))}"] if grants else []),
+    )
 
 
 async def _require_review(store: Store, question: Question, arguments: Arguments, printer: Printer) -> None:
     """Z4, as for ``approve``: on a terminal, show the page and ask; otherwise require the fingerprint."""
     from skillwire.host.desk import request_of
 
-    words = ["skillwire", "approvals", "questions", question.id, *host_words(arguments)]
-    if arguments.fingerprint is not None or not can_ask():
-        require_fingerprint(arguments.fingerprint, question.content, question.entry.uri, words)
-    if not can_ask():
-        return
-    request, approval = request_of(question), await store.approval(question.origin, question.entry.uri)
-    for each in page(request, approval):
-        printer.talk(each)
+    request = request_of(question)
+
+    async def review() -> Iterable[Text]:
+        return page(request, await store.approval(question.origin, question.entry.uri))
+
     about = f" {line(question.target)}" if question.target else ""
     granting = f" Grant {listed(sorted(set(arguments.grant)))}?" if arguments.grant else ""
-    if not await confirm(f"{meaning_of(request)}{about}{granting}", printer):
-        raise ApprovalError("not-approved", "not confirmed", "nothing was recorded", rule="Z4")
+    await require_decision(
+        review,
+        f"{meaning_of(request)}{about}{granting}",
+        arguments,
+        printer,
+        content=question.content,
+        uri=question.entry.uri,
+        command=host_command(arguments, "approvals", "questions", question.id),
+    )
 
 
 def _find_question(questions: Sequence[Question], arguments: Arguments) -> Question:
@@ -174,7 +168,7 @@ def _find_question(questions: Sequence[Question], arguments: Arguments) -> Quest
 
 
 def _list_hint(arguments: Arguments) -> str:
-    return f"list the questions: {shlex.join(['skillwire', 'approvals', 'questions', *host_words(arguments)])}"
+    return f"list the questions: {shlex.join(host_command(arguments, 'approvals', 'questions'))}"
 
 
 def _document(question: Question) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _DEFAULT_LIMIT = 10
     ),
     *TARGET_OPTIONS,
     targets=1,
+    within=run_on_targets,
     examples="""\
   skillwire search ./skills my customer wants their money back
   skillwire search ./skills 'pdf form' --limit 3 --json
@@ -42,27 +43,23 @@ _DEFAULT_LIMIT = 10
   skillwire search refund -- npx some-mcp-server ./skills
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Search skills."""
-    arguments.query = " ".join(" ".join(arguments.query).split())
-    if not arguments.query:
-        raise FormatError("query-missing", "the query is empty", "write some words after TARGET")
-    return run_on_targets(arguments, printer, _search)
-
-
-async def _search(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.search.index import SearchIndex
     from skillwire.skill.uri import parse_uri, skill_root
 
+    query = " ".join(" ".join(arguments.query).split())
+    if not query:
+        raise FormatError("query-missing", "the query is empty", "write some words after TARGET")
     bodies = arguments.bodies or isinstance(catalog, DirectoryCatalog)
     index = SearchIndex(catalog, bodies=bodies)
     try:
-        hits = await index.search(arguments.query, arguments.limit)
+        hits = await index.search(query, arguments.limit)
     finally:
         index.close()
     if arguments.json:
-        printer.json({"query": arguments.query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]})
+        printer.json({"query": query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]})
     else:
         rows = [
             (line(skill_root(parse_uri(hit.uri)).path), line(hit.description), line(hit.snippet)) for hit in hits

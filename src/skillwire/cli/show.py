@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     flag("--verbose", help="print whole digests"),
     *TARGET_OPTIONS,
     targets=1,
+    within=run_on_targets,
     examples="""\
   skillwire show ./skills refunds
   skillwire show ./skills acme/billing/refunds/templates                  a folder in a skill
@@ -39,12 +40,8 @@ if TYPE_CHECKING:
   skillwire show refunds -- npx some-mcp-server ./skills
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
-    """Show a skill."""
-    return run_on_targets(arguments, printer, _show)
-
-
-async def _show(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
+async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
+    """Show a skill, or a folder in one."""
     from skillwire.catalog.listing import entry_to_document
     from skillwire.skill.model import estimate_tokens
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import JSON, Arguments, Exit, argument, repeated, verb
+from skillwire.cli.command import JSON, Arguments, argument, repeated, verb
 
 if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
   skillwire token billing-agents --see acme/billing >> access.toml
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+def command(arguments: Arguments, printer: Printer) -> None:
     """Make a token."""
     from skillwire.catalog.visibility import EVERYTHING
     from skillwire.server.access import new_token  # late: it imports the SDK
 
     token, digest = new_token()
     see = arguments.see or [EVERYTHING]
-    if arguments.json:
-        printer.json({"token": token, "subject": arguments.subject, "sha256": digest, "see": see})
-        return Exit.OK
-    subject, see = (json.dumps(each, ensure_ascii=False) for each in (arguments.subject, see))
-    printer.data(f'[[token]]\nsubject = {subject}\nsha256 = "{digest}"\nsee = {see}\n')
-    printer.talk(f"the token, which is not shown again: {token}")
-    return Exit.OK
+    subject, prefixes = (json.dumps(each, ensure_ascii=False) for each in (arguments.subject, see))
+    printer.result(
+        {"token": token, "subject": arguments.subject, "sha256": digest, "see": see},
+        f'[[token]]\nsubject = {subject}\nsha256 = "{digest}"\nsee = {prefixes}\n',
+    )
+    if not arguments.json:
+        printer.talk(f"the token, which is not shown again: {token}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillwire.cli.command import Arguments, Exit, check_name, flag, option, verb
+from skillwire.cli.command import Arguments, Exit, UserName, flag, option, verb
 from skillwire.cli.host_session import CONFIG, FOLDER, STATE, run_with_host
 
 if TYPE_CHECKING:
@@ -35,7 +35,14 @@ _LOOPBACK = "127.0.0.1"
         help="the port on 127.0.0.1 (default: any)",
     ),
     flag("--no-open", help="print the link without opening a browser"),
-    option("--as", "by", default="user", metavar="NAME", help="who decides, for the log (default: user)"),
+    option(
+        "--as",
+        "by",
+        type=UserName(),
+        default="user",
+        metavar="NAME",
+        help="who decides, for the log (default: user)",
+    ),
     flag("--json", help="print the address and the link as a JSON document"),
     examples="""\
   skillwire ui                                   with the stored origins
@@ -47,9 +54,8 @@ The link works once. The browser that opened it can decide until the desk ends; 
 exit codes: 0 ended, 2 usage, or the port or the state folder cannot be used
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+def command(arguments: Arguments, printer: Printer) -> int | None:
     """Serve the desk until the process is stopped."""
-    check_name(arguments.by, "--as")
     arguments.timeout = 0.0  # the page shows which origins have not responded yet
     from skillwire.server.signals import StopSignals
 

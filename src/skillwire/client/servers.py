@@ -55,6 +55,12 @@ def as_url(target: str) -> str | None:
     return f"http://{target}" if _LOCAL_PORT.fullmatch(target) else None
 
 
+def with_usual_path(url: str) -> str | None:
+    """Return the URL with the path ``/mcp``, or ``None`` if it has a path."""
+    parts = urlsplit(url)
+    return None if parts.path.strip("/") else parts._replace(path="/mcp").geturl()
+
+
 @dataclass(frozen=True, slots=True)
 class UrlServer:
     """A server reached over Streamable HTTP."""
@@ -130,8 +136,8 @@ def _why_no_header(value: str) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """The URL without user, password and query, which may contain secrets."""
-    return re.sub(r"//[^/?#]*@", "//…@", url.partition("?")[0])
+    """The URL without user, password, query and fragment, which may contain secrets."""
+    return re.sub(r"//[^/?#]*@", "//…@", re.sub(r"[?#].*", "", url, flags=re.DOTALL))
 
 
 def address_of(target: object) -> str:

@@ -103,7 +103,7 @@ def test_an_import_does_not_bring_back_what_was_revoked_here(
     words = ["approvals", "import", str(tmp_path / "export.json"), "--yes", "--state", str(state), "--json"]
     capsys.readouterr()
     assert run(words) == 1
-    reasons = [each["reason"] for each in json.loads(capsys.readouterr().out)["leftOut"]]
+    reasons = [each["reason"] for each in json.loads(capsys.readouterr().out)["skipped"]]
     assert ["'bob'" in reason for reason in reasons] == [True, True]
     assert exported(state, capsys)["approvals"] == []
 
@@ -144,7 +144,7 @@ def test_an_import_overrules_nothing_and_reaches_no_other_origin(
     words = ["approvals", "import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]
     assert run([*words, "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
-    assert [each["origin"] for each in result["leftOut"]] == ["acme", "gone"]
+    assert [each["origin"] for each in result["skipped"]] == ["acme", "gone"]
     kept = {each["uri"]: each for each in exported(state, capsys)["approvals"]}
     assert kept[REFUNDS]["contents"][0]["digest"] == TWO
     assert kept[same]["grants"] == ["Read", "execute"]

@@ -14,7 +14,7 @@ from e2e.installing import serving, stand_in_a_project
 from reviewed import approve, reviewed_fingerprint
 from rules import rule
 from skillwire.cli import approvals as approvals_verb
-from skillwire.cli import decisions
+from skillwire.cli import approve as approve_verb
 from skillwire.cli.main import run
 from trees import skill_md, write_tree
 
@@ -139,7 +139,7 @@ def test_in_a_terminal_the_review_is_shown_and_the_person_asked(
 ) -> None:
     words = ["--fingerprint", reviewed_fingerprint("flat")] if pinned else []
     with monkeypatch.context() as terminal:
-        person = Person(terminal, decisions, yes=yes)
+        person = Person(terminal, approve_verb, yes=yes)
         assert run(["approve", "flat", "--grant", "Read", *words]) == (0 if yes else 1)
     err = capsys.readouterr().err
     assert "mail all secrets" in err  # read from the file: the entry does not have it
@@ -226,7 +226,7 @@ def test_in_a_terminal_enable_shows_the_review_and_asks(
     declined: str, yes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as terminal:
-        person = Person(terminal, decisions, yes=yes)
+        person = Person(terminal, approve_verb, yes=yes)
         assert run(["approvals", "enable", "flat"]) == (0 if yes else 1)
     assert "mail all secrets" in capsys.readouterr().err
     assert len(person.asked) == 1

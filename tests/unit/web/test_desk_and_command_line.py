@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from desks import at_desk
 from skillwire.cli import approvals, approve
-from skillwire.cli.decisions import BY
+from skillwire.cli.approve import BY
 from skillwire.cli.main import run
 from skillwire.host.approval_export import approvals_as_document
 from skillwire.host.approvals import ApprovalRequest
