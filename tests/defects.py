@@ -406,14 +406,22 @@ WINDOWS = [
         ),
     ),
     *rows(
-        "skill/window.py",
+        "host/conversation.py",
         "tests/host/test_window.py",
-        ("window-stays-open-when-revoked", '("open", "revoke"): "revoked",', '("open", "revoke"): "open",'),
-        ("window-stays-open-when-changed", '("open", "change"): "revoked",', '("open", "change"): "open",'),
+        (
+            "window-stays-open-when-revoked",
+            '"revoke": {"closed": "closed", "quoted": "revoked", "open": "revoked",',
+            '"revoke": {"closed": "closed", "quoted": "revoked", "open": "open",',
+        ),
+        (
+            "window-stays-open-when-changed",
+            '"change": {"closed": "closed", "quoted": "revoked", "open": "revoked",',
+            '"change": {"closed": "closed", "quoted": "revoked", "open": "open",',
+        ),
         (
             "window-opens-by-a-plain-read",
-            '("revoked", "plain-read"): "revoked",',
-            '("revoked", "plain-read"): "open",',
+            '"plain-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"}',
+            '"plain-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "open"}',
         ),
         (
             "window-permits-when-revoked",
@@ -539,7 +547,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/names.py",
+        "host/origins.py",
         "tests/host/test_names.py",
         ("names-differ-by-case-only", "import fold, parse_uri\n", "import parse_uri\n\nfold = str\n"),
         ("names-imitate-labels", 'return name.isascii() and ":" not in name', "return name.isascii()"),

@@ -115,8 +115,8 @@ class StagedHost(SkillHost):
 
         origin.refresh = counted
 
-    def forget_names(self) -> None:
-        super().forget_names()
+    def origins_changed(self) -> None:
+        super().origins_changed()
         self._tell()
 
     async def read_denials(self) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from adversarial.adversary import SMALL, HostileServer
 from adversarial.expecting import refused
 from adversarial.speaking import Refusal
-from host.stage import NO, SECONDS, YES, Person, StagedHost, hosting, make_dynamic, reference, rotate
+from host.stage import NO, SECONDS, YES, Person, StagedHost, entry_of, hosting, make_dynamic, reference, rotate
 from rules import rule
 from skillwire.errors import ApprovalError, VerificationError
-from skillwire.host.approvals import Answer, ApprovalRequest, Policy, Rule
+from skillwire.host.approvals import Answer, ApprovalRequest, Policy, Rule, is_outdated
 from skillwire.host.desk import question_of, request_of
-from skillwire.skill.approval import EXECUTE
+from skillwire.skill.approval import EXECUTE, Approval, contents_of
+from skillwire.skill.entry import Partial
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 from trees import skill_md
@@ -153,6 +155,36 @@ async def test_another_content_that_is_declined_stays_revoked(server: HostileSer
         assert reference(await host.load("flat")) == ("not-approved", "A1")
         assert list(await host.store.approvals()) == []
         assert (await host.happened()).count("revoked") == 1
+
+
+@rule("A2")
+async def test_an_approval_ends_when_other_content_is_listed(server: HostileServer, state: Path) -> None:
+    """Nothing is loaded, and the old content does not bring the approval back."""
+    async with hosting(state, {"one": server}, ask=Person()) as host:
+        await host.load("flat")
+        rotate(server, URI, skill_md("flat", body="Other.\n"))
+        await host.relist("one")
+        with anyio.fail_after(SECONDS):
+            while await host.store.approvals():
+                await anyio.lowlevel.checkpoint()
+        [revoked] = await host.store.lines(what=["revoked"])
+        assert (revoked.by, revoked.facts["why"]) == ("host", "the content changed")
+        rotate(server, URI, skill_md("flat"))
+        await host.relist("one")
+        assert [status.status for status in await host.skills()] == ["revoked"]
+
+
+@rule("A2")
+def test_only_a_later_listing_with_other_content_outdates_an_approval() -> None:
+    """A listing that is older, that agrees, or that is too short to tell proves nothing."""
+    entry = entry_of("flat", {"SKILL.md": skill_md("flat")})
+    other = entry_of("flat", {"SKILL.md": skill_md("flat", body="Other.\n")})
+    approval = Approval("one", entry.uri, contents_of(entry), "ada", at=10.0)
+    assert is_outdated(approval, other, 11.0)
+    assert not is_outdated(approval, other, 10.0)
+    assert not is_outdated(approval, other, None)
+    assert not is_outdated(approval, entry, 11.0)
+    assert not is_outdated(approval, replace(entry, resources=Partial(())), 11.0)
 
 
 @rule("A1", "A2")

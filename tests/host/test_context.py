@@ -16,7 +16,7 @@ from host.stage import entry_of, known_origin
 from rules import rule
 from skillwire.host import conversation
 from skillwire.host.context import catalog_prompt, file_block, listing_block, origin_tag, skill_block
-from skillwire.host.names import NamedEntry, Names
+from skillwire.host.origins import NamedEntry, Names
 from skillwire.skill.entry import build_entry
 from skillwire.skill.hidden import is_seen
 from trees import UNSEEN, skill_md

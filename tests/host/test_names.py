@@ -13,8 +13,7 @@ from adversarial.expecting import refused
 from host.stage import known_origin
 from rules import rule
 from skillwire.errors import NotFoundError, OriginError
-from skillwire.host.names import Names
-from skillwire.host.origins import OriginRegistry
+from skillwire.host.origins import Names, OriginRegistry
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill import digest_of, format_uri
 from skillwire.skill.entry import Resource, SkillEntry

@@ -23,7 +23,6 @@ OURS = [
     "loader",
     "approvals",
     "origins",
-    "names",
     "context",
     "conversation",
     "results",

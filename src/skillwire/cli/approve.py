@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.host.host import SkillHost
-    from skillwire.host.names import NamedEntry
+    from skillwire.host.origins import NamedEntry
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Store
 

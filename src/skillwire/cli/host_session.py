@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from skillwire.host.approvals import Ask, Policy
     from skillwire.host.host import SkillHost
-    from skillwire.host.names import NamedEntry
-    from skillwire.host.origins import Origin
+    from skillwire.host.origins import NamedEntry, Origin
 
 NAME = argument("name", "NAME", "a name from 'skillwire list --origins', origin:name, origin:path, or a URI")
 STATE = option(

@@ -49,7 +49,8 @@ from skillwire.errors import (
 )
 from skillwire.gateway.store_tasks import content_name
 from skillwire.gateway.upstream import SNAPSHOT
-from skillwire.skill.approval import agrees, covers
+from skillwire.host.approvals import is_outdated
+from skillwire.skill.approval import covers
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.review import review_entry, with_text
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_md_uri
@@ -156,12 +157,8 @@ class Admission:
         if not self.needs_approval or listed_at is None:
             return
         for entry, approval in [(each, known) for each in entries for known in self._approvals_of(each)]:
-            if covers(approval, approval.origin, entry):
+            if not is_outdated(approval, entry, min(listed_at, fetched_at(entry))):
                 continue
-            if approval.at >= min(listed_at, fetched_at(entry)):
-                continue
-            if agrees(approval.contents, entry):
-                continue  # the entry is too short to tell; the full one may be the approved one
             if not entry.is_complete and self._policy.materializes(self.label, self.path_of(entry)):
                 continue  # its snapshot is not taken yet, and may be the approved one
             await self._approvals.revoke(

@@ -243,7 +243,7 @@ class Elicitation:
         gateway, entry = self._gateway, skill.entry
         if is_approved:
             origin = skill.upstream.gate.admission.client_origin
-            request = ApprovalRequest("load", origin, entry, review_entry(entry))
+            request = ApprovalRequest("load", origin, entry)
             await gateway.approvals.remember(request, Answer(yes=True, by=skill.requester_name))
             await gateway.approval_view.refresh()
             return

@@ -24,7 +24,6 @@ from skillwire.errors import SkillwireError, StoreError
 from skillwire.host.approvals import ApprovalRequest, declines
 from skillwire.host.desk import question_of
 from skillwire.skill.approval import fingerprint_of
-from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class ApprovalQueue:
         if len(self._questions) >= _MAX_QUESTIONS:
             log.info("too many open questions; none was created about %r", skill.entry.uri[:200])
             return
-        request = ApprovalRequest("load", skill.label, skill.entry, review_entry(skill.entry))
+        request = ApprovalRequest("load", skill.label, skill.entry)
         question = question_of(request, f"gateway, for {skill.requester}", seconds=QUESTION_SECONDS)
         await self._store.put_question(question)
         self._questions[key] = _Question(skill.content, question.id, time.monotonic())

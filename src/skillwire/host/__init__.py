@@ -3,8 +3,7 @@
 host             ``SkillHost``: origins, names and decisions of a person
 conversation     ``Conversation``: the tools of a model, and the skills in its context
 state            where the state of a host is stored
-origins          folders and servers under labels
-names            unambiguous names of skills for the model
+origins          folders and servers under labels, and unambiguous names of their skills
 approvals        policy, requests to a person, and stored approvals
 desk             requests that are answered by another program through the store
 approval_export  export and import of approvals

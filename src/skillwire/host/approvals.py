@@ -22,6 +22,7 @@ from skillwire.errors import ApprovalError, SkillwireError
 from skillwire.skill.approval import (
     Approval,
     ContentChange,
+    agrees,
     change_since,
     claimed_contents,
     contents_of,
@@ -29,6 +30,7 @@ from skillwire.skill.approval import (
     fingerprint,
     has_contents,
 )
+from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine, newest_line
 from skillwire.telemetry import span
 
@@ -60,9 +62,9 @@ _RULES: dict[RequestKind, str] = {
 class ApprovalRequest:
     """A request for a person's approval. ``kind`` is what they would approve.
 
-    It is made from the entry alone, and no file is read for it. ``summary`` describes the entry. ``change`` lists
-    the files that differ if other content of the skill was approved before. ``await request.review()`` reads the
-    files when the person wants to see them (V5). ``target`` is the tool, or the other origin and URI.
+    It is made from the entry alone, and no file is read for it. ``change`` lists the files that differ if other
+    content of the skill was approved before. ``await request.review()`` reads the files when the person wants to
+    see them (V5), and ``reviewed`` is then what was found. ``target`` is the tool, or the other origin and URI.
     ``lasts`` means that the approval of a tool is stored for this content; otherwise it ends when the model
     leaves the skill.
     """
@@ -70,13 +72,18 @@ class ApprovalRequest:
     kind: RequestKind
     origin: str
     entry: SkillEntry
-    summary: Review
+    reviewed: Review | None = None
     change: ContentChange | None = None
     diff: tuple[str, ...] = ()
     target: str = ""
     lasts: bool = True
     text: str | None = None
     reader: Reader | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def summary(self) -> Review:
+        """The review of the files if they were read, else of the entry."""
+        return self.reviewed or review_entry(self.entry)
 
     @property
     def is_unread(self) -> bool:
@@ -195,6 +202,16 @@ def declines(line: LogLine, entry: SkillEntry) -> bool:
     return line.what == "denied" and line.facts.get("fingerprint") == fingerprint(claimed_contents(entry))
 
 
+def is_outdated(approval: Approval, listed: SkillEntry, at: float | None) -> bool:
+    """A2: whether a server has listed other content at this time, after the approval.
+
+    An entry that is too short to tell does not count: the whole entry may be the approved one.
+    """
+    if at is None or approval.at >= at or approval.uri != listed.uri:
+        return False
+    return not covers(approval, approval.origin, listed) and not agrees(approval.contents, listed)
+
+
 class Approvals:
     """Requests, stores, finds and revokes approvals."""
 
@@ -253,6 +270,9 @@ class Approvals:
         with span("approval", kind=request.kind, origin=request.origin, skill=request.entry.uri) as record:
             decision = self._policy.decide(request)
             is_asked = decision == "ask"
+            if is_asked and request.kind in ("load", "dynamic"):
+                previous = await self.previous(request.origin, request.entry)
+                request = replace(request, change=self.change(previous, request.entry))
             answer = await self._answer(request) if is_asked else Answer(decision == "allow", by="policy")
             record.set(approved=answer.yes, asked=is_asked)
             if not answer.yes:

@@ -15,8 +15,7 @@ from skillwire.skill.uri import parse_uri, skill_root
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from skillwire.host.names import NamedEntry
-    from skillwire.host.origins import Origin
+    from skillwire.host.origins import NamedEntry, Origin
     from skillwire.skill import SkillEntry
 
 _FILES_SHOWN = 200

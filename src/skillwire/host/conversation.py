@@ -1,8 +1,16 @@
 """One conversation with a model: the skills in its context, and what each may cause (V2, W1–W3, A4, A5, O3).
 
 Tool calls of the model go through ``call``. A refused call returns a ``Refusal`` and raises nothing. ``gate`` says
-whether code may run because of a skill. ``Windows`` has the acting windows; ``skill/window.py`` has their
-transitions. Connections, names and approvals belong to the host, and are shared by all its conversations.
+whether code may run because of a skill. Connections, names and approvals belong to the host, and are shared by all
+its conversations.
+
+The acting window of a skill is the time during which its text is in the model's context. Only ``load``, the host's
+loading path, opens a window. A plain read of a ``SKILL.md`` does not (W2), and reading a directory does not make
+its files part of the skill (W3). A read across origins (O3) puts text of a skill that is not loaded into the
+context: the skill is then ``quoted``. No further files are read for it, and code runs only if this skill has the
+grant too (A5). If an approval is revoked or the skill has changed, its text is still in the context. The window is
+then ``revoked``, not closed: nothing more is read or run for the skill until it is loaded again or its text has
+left the context.
 """
 
 from __future__ import annotations
@@ -10,8 +18,8 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.errors import (
     ApprovalError,
@@ -28,8 +36,7 @@ from skillwire.host.results import LoadedFile, LoadedSkill, Refusal, ToolResult,
 from skillwire.skill.approval import EXECUTE, granted_tool, has_contents, tool_grant
 from skillwire.skill.entry import Partial, given_arguments
 from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_root
-from skillwire.skill.window import Event, Window
+from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
 from skillwire.store.contract import LogLine
 from skillwire.telemetry import span
 
@@ -39,14 +46,57 @@ if TYPE_CHECKING:
     from skillwire.host.context import ToolShape
     from skillwire.host.host import SkillHost
     from skillwire.host.loader import ApprovedSkill, Content
-    from skillwire.host.names import NamedEntry
-    from skillwire.skill import SkillEntry
+    from skillwire.host.origins import NamedEntry
+    from skillwire.skill import SkillEntry, SkillUri
     from skillwire.store.contract import Happening
 
 log = logging.getLogger("skillwire.host")
 
 MISMATCHES = ("skill-changed", "digest-mismatch", "size-mismatch", "frontmatter-mismatch")
 """References of errors after which the content of a skill is not what was loaded."""
+
+
+State: TypeAlias = Literal["closed", "quoted", "open", "revoked"]
+Event: TypeAlias = Literal["load", "plain-read", "directory-read", "cross-read", "revoke", "change", "leave"]
+
+# Every event has a row and every state a column, so that no case is left to a default.
+TRANSITIONS: dict[Event, dict[State, State]] = {
+    "load": {"closed": "open", "quoted": "open", "open": "open", "revoked": "open"},
+    "plain-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
+    "directory-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
+    "cross-read": {"closed": "quoted", "quoted": "quoted", "open": "open", "revoked": "revoked"},
+    "revoke": {"closed": "closed", "quoted": "revoked", "open": "revoked", "revoked": "revoked"},
+    "change": {"closed": "closed", "quoted": "revoked", "open": "revoked", "revoked": "revoked"},
+    "leave": {"closed": "closed", "quoted": "closed", "open": "closed", "revoked": "closed"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The state of one skill of one origin in the model's context. ``entry`` is the loaded entry."""
+
+    origin: str
+    entry: SkillEntry
+    grants: frozenset[str] = frozenset()
+    state: State = "closed"
+
+    def after(self, event: Event) -> Window:
+        """The window after ``event``."""
+        return replace(self, state=TRANSITIONS[event][self.state])
+
+    @property
+    def may_read(self) -> bool:
+        """Whether files of the loaded entry, and no others, may be read for the model (V2)."""
+        return self.state == "open"
+
+    @property
+    def is_acting(self) -> bool:
+        """Whether the skill's text is in the model's context."""
+        return self.state != "closed"
+
+    def permits(self, grant: str) -> bool:
+        """Whether a person granted ``grant`` to exactly this content (A4, A5)."""
+        return self.state in ("open", "quoted") and grant in self.grants
 
 
 class Windows:
@@ -385,7 +435,7 @@ class Conversation:
         if error.reference in MISMATCHES:
             if revokes:
                 self._host.apply(origin, uri, "change")
-            self._host.forget_names()  # the mismatch may have led to a fresh entry
+            self._host.registry.changed()  # the mismatch may have led to a fresh entry
         try:
             await self._host.store.log(LogLine("refused", origin, uri, "host", time.time(), facts))
         except StoreError as failed:  # the refusal stands even if it cannot be logged

@@ -99,14 +99,13 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
 
 def request_of(question: Question) -> ApprovalRequest:
     """The request of a stored question, to show it to a person."""
-    summary = review_entry(question.entry)
-    summary = replace(summary, hidden=tuple(dict.fromkeys([*summary.hidden, *question.hidden])))
+    review = review_entry(question.entry)
     kind = cast("RequestKind", question.kind)
     return ApprovalRequest(
         kind,
         question.origin,
         question.entry,
-        summary,
+        replace(review, hidden=tuple(dict.fromkeys([*review.hidden, *question.hidden]))),
         diff=question.diff,
         target=question.target,
         lasts=question.lasts,

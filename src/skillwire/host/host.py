@@ -6,6 +6,7 @@ person or their policy approved exactly that content.
 
 from __future__ import annotations
 
+import logging
 import shlex
 import time
 from collections.abc import Mapping
@@ -18,36 +19,43 @@ import anyio
 from anyio import to_thread
 
 from skillwire.errors import ApprovalError, NotFoundError, OriginError, SkillwireError, StoreError
-from skillwire.host.approvals import ASKED_TO, Answer, ApprovalRequest, Approvals, cannot_ask, declines
+from skillwire.host.approvals import (
+    ASKED_TO,
+    Answer,
+    ApprovalRequest,
+    Approvals,
+    cannot_ask,
+    declines,
+    is_outdated,
+)
 from skillwire.host.conversation import MISMATCHES, Conversation
 from skillwire.host.loader import Content, Loader
-from skillwire.host.names import NamedEntry, Names
-from skillwire.host.origins import OriginRegistry, has_other
+from skillwire.host.origins import NamedEntry, OriginRegistry, has_other
 from skillwire.host.results import OriginStatus, SkillStatus, status_of
 from skillwire.host.state import USER, check_state, expanded, known_origins, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import claimed_contents, contents_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
-from skillwire.skill.review import review_entry
-from skillwire.skill.uri import parse_uri
 from skillwire.store.contract import LogLine
 from skillwire.store.sqlite import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Generator, Sequence
     from pathlib import Path
     from typing import Self
 
     from anyio.abc import TaskGroup
 
     from skillwire.host.approvals import Ask, Policy
-    from skillwire.host.origins import Origin
+    from skillwire.host.conversation import Event
+    from skillwire.host.origins import Names
     from skillwire.skill.review import Review
-    from skillwire.skill.window import Event
     from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
 
 _WATCH_SECONDS = 0.5
+
+log = logging.getLogger("skillwire.host")
 
 
 class SkillHost(Conversation):
@@ -64,13 +72,13 @@ class SkillHost(Conversation):
         instructions: bool = False,
     ) -> None:
         super().__init__(self)
+        self._has_changed = anyio.Event()  # an origin, since ``_revoke_outdated`` looked
         self.store = store
         self.cache = cache
         self.approvals = Approvals(store, policy, ask)
-        self.registry = OriginRegistry(store, limits, self.forget_names, instructions=instructions)
+        self.registry = OriginRegistry(store, limits, self.origins_changed, instructions=instructions)
         self.loader = Loader(self.approvals, self.registry, cache, limits)
         self._conversations: WeakSet[Conversation] = WeakSet([self])
-        self._names: Names | None = None
         self._declined: dict[tuple[str, str], LogLine] = {}  # the newest decision of declined skills
         self._group: TaskGroup | None = None
 
@@ -133,6 +141,7 @@ class SkillHost(Conversation):
                     group.start_soon(self.registry.run, origin)
                 group.start_soon(self._prune_cache)
                 group.start_soon(self._watch_store)
+                group.start_soon(self._revoke_outdated)
                 yield
             except Exception as raised:  # raised below, so that it does not become an exception group
                 error = raised
@@ -169,7 +178,7 @@ class SkillHost(Conversation):
         if self._group is None:
             raise OriginError("host-closed", "the host is not open", "add servers inside the 'async with' block")
         origin = await self.registry.add_server(label, target)
-        self.forget_names()
+        self.registry.changed()
         self._group.start_soon(self.registry.run, origin)
 
     async def remove_origin(self, label: str) -> None:
@@ -217,9 +226,7 @@ class SkillHost(Conversation):
     @property
     def names(self) -> Names:
         """Every known skill under its name."""
-        if self._names is None:
-            self._names = Names(self.registry)
-        return self._names
+        return self.registry.names
 
     async def skills(self) -> list[SkillStatus]:
         """Every known skill with its approval status and estimated tokens. Nothing is fetched."""
@@ -318,62 +325,8 @@ class SkillHost(Conversation):
 
         The entry has all files, which may have to be fetched from the server, unless ``whole`` is false (V5).
         """
-        found = await self._resolve(name, origin)
+        found = await self.registry.find(name, origin)
         return await self.complete(found) if whole else found
-
-    async def _resolve(self, name: str, origin: str | None) -> NamedEntry:
-        known: list[NamedEntry] = []
-        try:
-            known.append(self.names.find(name, origin))
-            if origin is not None or name != known[0].entry.uri:
-                return known[0]
-        except NotFoundError:
-            label, _, uri = name.partition(":")
-            if origin is None and "://" in uri:
-                name, origin = uri, label
-            if "://" not in name:
-                raise
-        if origin is None:
-            return await self._resolve_uri(str(parse_uri(name)), known)
-        place = self.registry.get(origin)
-        return NamedEntry(f"{origin}:{name}", place, await place.find(name))
-
-    async def _resolve_uri(self, uri: str, listed: Iterable[NamedEntry]) -> NamedEntry:
-        """The skill at ``uri``, if exactly one origin has it (G1, N1).
-
-        All connected servers are asked: a server that lists the URI has no precedence over one that has the same
-        URI and does not list it.
-        """
-        found = list(listed)
-        known = {each.origin.label for each in found}
-
-        async def ask(origin: Origin) -> None:
-            with suppress(SkillwireError):
-                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.find(uri)))
-
-        connected = [origin for origin in self.registry if origin.is_connected]
-        async with anyio.create_task_group() as group:
-            for origin in connected:
-                if origin.label not in known:
-                    group.start_soon(ask, origin)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            labels = sorted(each.origin.label for each in found)
-            raise OriginError(
-                "origin-ambiguous",
-                f"{', '.join(labels):.300} have {uri!r:.300}",
-                f"add the origin: {', '.join(f'{label}:{uri}' for label in labels):.600}",
-                rule="N1",
-                choices=tuple(labels),
-            )
-        asked = ", ".join(sorted(origin.label for origin in connected))
-        raise NotFoundError(
-            "skill-unknown",
-            f"no connected server has {uri!r:.300}; asked: {asked or 'none'}",
-            "use a name from the list, or another URI",
-            rule="G1",
-        )
 
     async def complete(self, found: NamedEntry) -> NamedEntry:
         """The skill with its whole entry, fetched from the server if the listing is short (G1, V5)."""
@@ -397,22 +350,42 @@ class SkillHost(Conversation):
             yield
         except SkillwireError as error:
             if error.reference in MISMATCHES:
-                self.forget_names()
+                self.registry.changed()
             raise
 
-    def forget_names(self) -> None:
-        """Compute the names again when they are needed, and revoke the windows of skills that changed."""
-        self._names = None
+    def origins_changed(self) -> None:
+        """A2: revoke the windows of skills that changed, at once, and soon their approvals."""
         origins = {origin.label: origin for origin in self.registry}
         for conversation in self._conversations:
             for window, _ in conversation.windows.acting():
                 origin = origins.get(window.origin)
                 if origin is not None and has_other(origin, window.entry):
                     conversation.windows.apply(window.origin, window.entry.uri, "change")
+        self._has_changed.set()
+
+    async def _revoke_outdated(self) -> None:
+        """A2: revoke approvals of content that a server no longer lists, whenever a listing has changed.
+
+        Only listed entries count: one that was requested earlier may be older than the approval.
+        """
+        while True:
+            await self._has_changed.wait()
+            self._has_changed = anyio.Event()
+            origins = {origin.label: origin for origin in self.registry if not origin.is_own}
+            try:
+                for approval in await self.store.approvals():
+                    origin = origins.get(approval.origin)
+                    listed = None if origin is None else origin.listed(approval.uri)
+                    if origin is not None and listed is not None and is_outdated(approval, listed, origin.seen_at):
+                        await self.approvals.revoke(
+                            approval.origin, approval.uri, by="host", why="the content changed", only=approval
+                        )
+            except StoreError as error:
+                log.warning("an approval of outdated content could not be revoked: %s", error.message)
 
 
 def _load_request(found: NamedEntry) -> ApprovalRequest:
-    return ApprovalRequest("load", found.origin.label, found.entry, review_entry(found.entry))
+    return ApprovalRequest("load", found.origin.label, found.entry)
 
 
 def _check_fingerprint(found: NamedEntry, wanted: str | None) -> str:

@@ -102,16 +102,8 @@ class Loader:
             elif not self._approvals.forbids(kind, label, entry):
                 return ApprovedSkill(origin, entry, approval.grants, is_stored=True)
 
-        previous = approval or await self._approvals.previous(label, entry)
         seen: list[tuple[SkillEntry, Content]] = []
-        request = ApprovalRequest(
-            kind,
-            label,
-            entry,
-            review_entry(entry),
-            Approvals.change(previous, entry),
-            reader=self._reader(origin, previous, seen),
-        )
+        request = ApprovalRequest(kind, label, entry, reader=self._reader(origin, seen))
         if self._approvals.will_ask(request):
             await self._check_readable(origin, entry)
         answer = await self._approvals.request(request)
@@ -147,24 +139,20 @@ class Loader:
             await self._approvals.refuse_if_declined(origin.label, whole)
         return whole
 
-    def _reader(
-        self,
-        origin: Origin,
-        previous: Approval | None = None,
-        seen: list[tuple[SkillEntry, Content]] | None = None,
-    ) -> Reader:
+    def _reader(self, origin: Origin, seen: list[tuple[SkillEntry, Content]] | None = None) -> Reader:
         """The function behind ``ApprovalRequest.review``. It appends the reviewed content to ``seen``."""
 
         async def read(request: ApprovalRequest) -> ApprovalRequest:
             entry = request.entry if seen is None else await self._origins.whole(origin, request.entry)
-            summary, skill_md = await self.review(origin, entry)
+            reviewed, skill_md = await self.review(origin, entry)
+            previous = await self._approvals.previous(origin.label, entry)
             if seen is not None:
                 seen.append((entry, skill_md))
                 kind = request.kind if has_contents(entry) else "dynamic"
                 request = replace(request, kind=kind, entry=entry, change=Approvals.change(previous, entry))
             diff = await self._diff(origin.label, entry, previous, skill_md.data)
             text = skill_md.data.decode(errors="replace")
-            return replace(request, summary=summary, diff=diff, text=text)
+            return replace(request, reviewed=reviewed, diff=diff, text=text)
 
         return read
 
@@ -203,7 +191,6 @@ class Loader:
             "execute",
             origin.label,
             entry,
-            review_entry(entry),
             target=tool,
             lasts=approval is not None,
             reader=self._reader(origin),
@@ -215,10 +202,8 @@ class Loader:
 
     async def allow_across(self, skill: ApprovedSkill, target: str) -> None:
         """O3: ask whether this skill may cause one read on another origin; ``ApprovalError`` if not."""
-        summary, reader = review_entry(skill.entry), self._reader(skill.origin)
-        request = ApprovalRequest(
-            "cross-origin", skill.origin.label, skill.entry, summary, target=target, reader=reader
-        )
+        reader = self._reader(skill.origin)
+        request = ApprovalRequest("cross-origin", skill.origin.label, skill.entry, target=target, reader=reader)
         await self._approvals.request(request)
 
     async def read_skill(self, skill: ApprovedSkill) -> tuple[Content, str]:

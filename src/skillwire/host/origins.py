@@ -1,4 +1,4 @@
-"""Origins: where a host's skills come from, each under a label that the host assigns (O1).
+"""Origins: where a host's skills come from, each under a label (O1), and the names of their skills (N1, E5).
 
 An origin is a folder of the user's own (``FolderOrigin``), whose skills need no approval, or a server
 (``ServerOrigin``), a ``RemoteCatalog`` that keeps its listing current. Each runs in its own task, so that a server
@@ -6,11 +6,19 @@ that does not answer delays no other. Until a server has answered, its last list
 
 Listings of older dialects are short: files and digests are known only after a request for the skill. Nothing is
 fetched before it is needed (V5), so ``whole`` makes that request when a skill is loaded or reviewed.
+
+A skill is identified by its origin and URI. Its name need not be unique. A bare name is used only while no other
+skill of any origin has the same name, regardless of case and Unicode form. Otherwise each skill is shown under the
+first unambiguous one of ``origin:name``, ``origin:path`` and ``origin:URI``. A name that could imitate another
+(``local:refunds``, letters that look like others) is never used bare. A name with invisible characters is replaced
+by the URI, with these characters encoded. No skill hides another or has precedence, of a folder or of a server.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -22,11 +30,12 @@ from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import address_of
 from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
-from skillwire.skill.uri import parse_uri
+from skillwire.skill.hidden import is_seen
+from skillwire.skill.uri import fold, parse_uri
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from skillwire.catalog.contract import Change
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 300.0  # each agent has a host, and most servers report their changes
 _FOLLOW_SECONDS = 0.5
+_MAX_SHOWN = 10  # names in an error
 
 log = logging.getLogger("skillwire.host")
 
@@ -259,23 +269,161 @@ def has_other(origin: Origin, entry: SkillEntry) -> bool:
     return listed is None or not is_same(listed, entry)
 
 
+@dataclass(frozen=True, slots=True)
+class NamedEntry:
+    """A skill of an origin, and its shortest unambiguous name."""
+
+    name: str
+    origin: Origin
+    entry: SkillEntry
+
+
+class Names:
+    """All known skills, by all their names."""
+
+    def __init__(self, origins: Iterable[Origin]) -> None:
+        known = [(origin, entry) for origin in origins for entry in origin.known]
+        same_name: dict[str, list[int]] = {}  # by folded name
+        meant: dict[str, list[int]] = {}  # which skills a name can mean
+        qualified: list[tuple[str, ...]] = []  # names with the label of the origin, shortest first
+        for number, (origin, entry) in enumerate(known):
+            same_name.setdefault(fold(entry.name), []).append(number)
+            names = [entry.name, entry.path, entry.uri]
+            if not _is_visible(entry.uri):
+                names.append(str(parse_uri(entry.uri)))  # with invisible characters encoded
+            qualified.append(tuple(dict.fromkeys(f"{origin.label}:{name}" for name in names)))
+            for name in (entry.uri, *qualified[number]):
+                meant.setdefault(name, []).append(number)
+        meant |= {entry.name: same_name[fold(entry.name)] for _, entry in known if _is_plain(entry.name)}
+        self.skills = tuple(
+            NamedEntry(_shortest(entry.name, longer, meant), origin, entry)
+            for (origin, entry), longer in zip(known, qualified, strict=True)
+        )
+        self._by_name = {name: [self.skills[number] for number in numbers] for name, numbers in meant.items()}
+
+    def find(self, text: str, origin: str | None = None) -> NamedEntry:
+        """The skill that ``text`` means; ``OriginError`` lists the candidates if there are several."""
+        found = self._by_name.get(text, [])
+        if origin is not None:
+            within = [
+                skill
+                for skill in found
+                if skill.origin.label == origin and text in (skill.entry.name, skill.entry.uri)
+            ]
+            found = within or [
+                skill for skill in self._by_name.get(f"{origin}:{text}", []) if skill.origin.label == origin
+            ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise OriginError(
+                "name-ambiguous",
+                f"{text!r:.100} is ambiguous: {', '.join(skill.name for skill in found[:_MAX_SHOWN])}",
+                "use one of these names",
+                rule="N1",
+            )
+        raise NotFoundError("skill-unknown", f"unknown skill {text!r:.100}", "use a name from the list", rule="N1")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether the name cannot imitate a qualified name or other letters."""
+    return name.isascii() and ":" not in name
+
+
+def _shortest(name: str, qualified: tuple[str, ...], meant: dict[str, list[int]]) -> str:
+    """The first name that means one skill only. The last one, with label and URI, always does."""
+    *shorter, longest = (*([name] if _is_plain(name) else []), *qualified)
+    return next((each for each in shorter if len(meant[each]) == 1 and _is_visible(each)), longest)
+
+
+def _is_visible(text: str) -> bool:
+    return text.isascii() or (text.isprintable() and is_seen(text))
+
+
 class OriginRegistry:
-    """All origins of a host. ``changed`` is called after every change of one.
+    """All origins of a host, and the names of their skills. ``on_change`` is called after every change of one.
 
     With ``instructions``, skills that a server's instructions name are known too, once the server gave them (I5).
     """
 
     def __init__(
-        self, store: Store, limits: Limits, changed: Callable[[], None], *, instructions: bool = False
+        self, store: Store, limits: Limits, on_change: Callable[[], None], *, instructions: bool = False
     ) -> None:
         self._store = store
         self._limits = limits
-        self._changed = changed
+        self._on_change = on_change
         self._instructions = instructions
         self._origins: dict[str, Origin] = {}
+        self._names: Names | None = None
 
     def __iter__(self) -> Iterator[Origin]:
         return iter(self._origins.values())
+
+    @property
+    def names(self) -> Names:
+        """Every known skill under its name."""
+        if self._names is None:
+            self._names = Names(self)
+        return self._names
+
+    def changed(self) -> None:
+        """An origin, or the entry of a skill, has changed. The names are computed again when they are needed."""
+        self._names = None
+        self._on_change()
+
+    async def find(self, name: str, label: str | None = None) -> NamedEntry:
+        """Find a skill by its name, or an unlisted one by its URI (G1) or ``label:URI``."""
+        known: list[NamedEntry] = []
+        try:
+            known.append(self.names.find(name, label))
+            if label is not None or name != known[0].entry.uri:
+                return known[0]
+        except NotFoundError:
+            before, _, uri = name.partition(":")
+            if label is None and "://" in uri:
+                name, label = uri, before
+            if "://" not in name:
+                raise
+        if label is None:
+            return await self._find_uri(str(parse_uri(name)), known)
+        origin = self.get(label)
+        return NamedEntry(f"{label}:{name}", origin, await origin.find(name))
+
+    async def _find_uri(self, uri: str, found: list[NamedEntry]) -> NamedEntry:
+        """The skill at ``uri``, if exactly one origin has it (G1, N1). ``found`` are those that list it.
+
+        All connected servers are asked: a server that lists the URI has no precedence over one that has the same
+        URI and does not list it.
+        """
+        known = {each.origin.label for each in found}
+
+        async def ask(origin: Origin) -> None:
+            with suppress(SkillwireError):
+                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.find(uri)))
+
+        connected = [origin for origin in self if origin.is_connected]
+        async with anyio.create_task_group() as group:
+            for origin in connected:
+                if origin.label not in known:
+                    group.start_soon(ask, origin)
+        if len(found) > 1:
+            labels = sorted(each.origin.label for each in found)
+            raise OriginError(
+                "origin-ambiguous",
+                f"{', '.join(labels):.300} have {uri!r:.300}",
+                f"add the origin: {', '.join(f'{label}:{uri}' for label in labels):.600}",
+                rule="N1",
+                choices=tuple(labels),
+            )
+        if found:
+            return found[0]
+        asked = ", ".join(sorted(origin.label for origin in connected))
+        raise NotFoundError(
+            "skill-unknown",
+            f"no connected server has {uri!r:.300}; asked: {asked or 'none'}",
+            "use a name from the list, or another URI",
+            rule="G1",
+        )
 
     def get(self, label: str) -> Origin:
         """The origin with that label; ``OriginError`` lists the known ones."""
@@ -309,23 +457,23 @@ class OriginRegistry:
         del self._origins[label]
         if origin.scope is not None:
             origin.scope.cancel()
-        self._changed()
+        self.changed()
 
     async def whole(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
         """The whole entry of a skill that is loaded or reviewed."""
         try:
             whole = await origin.whole(entry)
         except NotFoundError:
-            self._changed()
+            self.changed()
             raise
         if whole is not entry:
-            self._changed()
+            self.changed()
         return whole
 
     async def run(self, origin: Origin) -> None:
         """Keep one origin current, until cancelled or removed."""
         with anyio.CancelScope() as origin.scope:
-            await origin.run(self._changed)
+            await origin.run(self.changed)
 
     def _check_label(self, label: str) -> None:
         if label in self._origins:

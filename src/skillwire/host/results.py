@@ -18,7 +18,7 @@ from skillwire.skill.model import TokenEstimate, escape_text, estimate_tokens
 if TYPE_CHECKING:
     from skillwire.client.remote import CatalogState
     from skillwire.errors import SkillwireError
-    from skillwire.host.names import NamedEntry
+    from skillwire.host.origins import NamedEntry
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import LogLine
 

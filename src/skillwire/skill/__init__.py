@@ -6,7 +6,6 @@ uri                       URIs and containment (U1–U7)
 digest · entry            entries: the claims of a server about a skill (E1–E5)
 verify                    comparison of bytes with an entry (V1, V2, V4)
 approval · review         what an approval covers, and the facts a person sees before deciding (A1–A6)
-window                    when a model may act on a skill (W1–W3)
 archive                   packing and unpacking (I2, I3)
 model                     skill lists for models
 check · markdown          problems in a skill's text (U6)

@@ -81,7 +81,8 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     """In a question; the page of its own shows all."""
     flood = entry(*(f"file-{number}.md" for number in range(100)), description="x" * 10_000)
     asked = request(
-        flood, summary=replace(review_entry(flood), hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:1", "psst"),))
+        flood,
+        reviewed=replace(review_entry(flood), hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:1", "psst"),)),
     )
     text = shown(asked, at_most=5)
     assert len(text.splitlines()) < 20
@@ -98,7 +99,7 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
 def test_external_links_are_shown_whole_and_decoded() -> None:
     address = f"https://a.example/%69gnore/{'all/' * 500}rules"
     review = with_text(review_entry(entry()), "notes.md", f"[x]({address}) [y](file:///etc/passwd)\n")
-    text = shown(request(entry(), summary=review)).replace("\n  … ", "")
+    text = shown(request(entry(), reviewed=review)).replace("\n  … ", "")
     assert f"  {address}  decoded: {address.replace('%69', 'i')}  notes.md:1\n" in text
     assert "file:///etc/passwd  notes.md:1\n" in text
 
@@ -107,7 +108,7 @@ def test_external_links_are_shown_whole_and_decoded() -> None:
 def test_the_source_is_shown_as_it_is_written() -> None:
     """Nothing is rendered, and what is not seen is spelled out."""
     source = f"---\nname: refunds\n---\n<p hidden>a</p>\r\nb\u200bc\x1b\u2028d\n[x](y 'z')\n\n{'e' * 2500}f\n"
-    lines = shown(request(entry(), summary=replace(review_entry(entry()), text=source))).splitlines()
+    lines = shown(request(entry(), reviewed=replace(review_entry(entry()), text=source))).splitlines()
     rows = [row.removeprefix("  | ") for row in lines if row.startswith("  |")]
     written = ["---", "name: refunds", "---", "<p hidden>a</p>", "b<U+200B>c<U+001B><U+2028>d", "[x](y 'z')", ""]
     assert rows[: len(written)] == written
@@ -118,7 +119,7 @@ def test_the_source_is_shown_as_it_is_written() -> None:
 @pytest.mark.parametrize(("count", "more"), [(2000, []), (3500, ["1,500"])], ids=["all", "too-many"])
 def test_a_long_source_is_bounded_and_says_so(count: int, more: list[str]) -> None:
     text = "".join(f"line {number}\n" for number in range(count))
-    lines = shown(request(entry(), summary=replace(review_entry(entry()), text=text))).splitlines()
+    lines = shown(request(entry(), reviewed=replace(review_entry(entry()), text=text))).splitlines()
     assert [row for row in lines if row.startswith("  | ")][-1] == "  | line 1999"
     assert [word for row in lines if "--file SKILL.md" in row for word in row.split() if word[0].isdigit()] == more
 

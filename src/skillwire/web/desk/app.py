@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from skillwire.host.host import SkillHost
-    from skillwire.host.names import NamedEntry
+    from skillwire.host.origins import NamedEntry
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
 

@@ -26,15 +26,13 @@ from skillwire.host.desk import give_answer
 from skillwire.host.results import approval_status
 from skillwire.skill.approval import claimed_contents, fingerprint_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
-from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from skillwire.host.host import SkillHost
-    from skillwire.host.names import NamedEntry
-    from skillwire.host.origins import Origin
+    from skillwire.host.origins import NamedEntry, Origin
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
@@ -190,4 +188,4 @@ def question_key(question: Question) -> tuple[str, ...]:
 
 
 def _load_request(skill: NamedEntry) -> ApprovalRequest:
-    return ApprovalRequest("load", skill.origin.label, skill.entry, review_entry(skill.entry))
+    return ApprovalRequest("load", skill.origin.label, skill.entry)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from skillwire.host.host import SkillHost
     from skillwire.host.loader import Content
-    from skillwire.host.names import NamedEntry
+    from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, ContentChange
     from skillwire.skill.frontmatter import Json

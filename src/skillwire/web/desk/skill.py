@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from skillwire.host.names import NamedEntry
+    from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
