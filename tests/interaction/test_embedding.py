@@ -222,6 +222,28 @@ async def test_a_gateway_is_mounted_too(tmp_path: Path) -> None:
             assert "skillwire_requests" in (await web.get("/metrics")).text
 
 
+@pytest.mark.parametrize("state", [None, "user", "own"])
+async def test_a_gateway_has_its_own_state_unless_it_is_told_where(
+    state: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a host. Hints depend on it: no other program can approve a skill in the gateway's own state."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    own = tmp_path / "own"
+    policy = tmp_path / "gateway.toml"
+    policy.write_text('mode = "admit"\n')
+    async with serving_app(skills().asgi()) as upstream:
+        place = own if state == "own" else state
+        async with open_gateway(servers={"acme": f"{upstream}/mcp"}, policy=policy, state=place) as gateway:
+            await gateway.settle(20)
+            problems = await gateway.upstreams["acme"].gate.problems(for_operator=True)
+            hints = {problem.hint for problem in problems if problem.reference == "approval-missing"}
+    assert (tmp_path / "xdg/skillwire/host.sqlite3").exists() == (state == "user")
+    assert (own / "host.sqlite3").exists() == (state == "own")
+    assert len(hints) > 1
+    assert all(("[[approved]]" in hint) == (state is None) for hint in hints)
+    assert all((f"--state {own}" in hint) == (state == "own") for hint in hints)
+
+
 async def test_a_gateway_checks_what_it_is_given(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
         async with open_gateway(state=tmp_path / "state"):

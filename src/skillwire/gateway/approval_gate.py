@@ -199,9 +199,11 @@ class Admission:
             if self._policy.materializes(self.label, self.path_of(entry)):
                 return "it has no digests, and its snapshot is not taken yet"
             return f"it has no digests, so it needs a snapshot: [upstream.{self.label}] materialize = […]"
-        if SNAPSHOT in entry.meta.meta:
-            fingerprint = content_name(entry)
-            return f"approve this snapshot in the policy: [[approved]] with fingerprint = {fingerprint!r}"
+        fingerprint = content_name(entry)
+        if SNAPSHOT in entry.meta.meta or (self._plan.has_own_state and fingerprint != "dynamic"):
+            return f"approve this content in the policy: [[approved]] with fingerprint = {fingerprint!r}"
+        if self._plan.has_own_state:
+            return "open the gateway with a state folder, so that another program can approve the skill"
         return f"skillwire approvals show {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
 
     def _cannot_be_approved(self, entry: SkillEntry) -> bool:

@@ -204,6 +204,8 @@ class Plan:
     state: Path | None = None
     is_public: bool = False
     """Whether it is served over HTTP, where every holder of a token may be a client."""
+    has_own_state: bool = False
+    """Whether its state ends with it, so that no other program can approve a skill for it."""
 
     @property
     def approve_options(self) -> str:

@@ -1,7 +1,4 @@
-"""Opens a gateway: builds the catalogs of each upstream and keeps them current while the gateway is open.
-
-The state folder is the one of ``skillwire approve``.
-"""
+"""Opens a gateway: builds the catalogs of each upstream and keeps them current while the gateway is open."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -27,12 +25,14 @@ from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.host.state import USER, check_state, open_cache, open_store
+from skillwire.host.state import USER, check_state, expanded, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
 from skillwire.server.dialect import MCP_PATH
 from skillwire.server.http import embedding_options
 from skillwire.server.skills import Skills, ignore_problem
+from skillwire.store.content_cache import ContentCache
+from skillwire.store.sqlite import MemoryStore
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from skillwire.server.page import PageMaker
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
-    from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
 
 
@@ -152,13 +151,16 @@ async def open_gateway(
     servers: Mapping[str, str | Mapping[str, Any]] | None = None,
     folders: Sequence[str | os.PathLike[str]] = (),
     policy: str | os.PathLike[str] | None = None,
-    state: str | Path = USER,
+    state: str | Path | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncGenerator[Gateway]:
     """A gateway for the duration of the block: ``async with open_gateway(config="servers.json") as gateway``.
 
     It serves the servers of an ``mcpServers`` file, other servers by label (a URL, or an entry of such a file) and
-    folders, as a ``gateway.toml`` decides. Approvals, listings and verified content are in the folder ``state``.
+    folders, as a ``gateway.toml`` decides.
+
+    ``state`` is the folder for approvals, listings and verified content, the same one as for ``SkillHost.open``.
+    ``"user"`` is the state of ``skillwire`` on the command line. Without it, the state ends with the gateway.
     """
     plan = plan_gateway(
         policy=None if policy is None else Path(policy),
@@ -168,20 +170,39 @@ async def open_gateway(
         },
         folders=[Path(folder) for folder in folders],
     )
-    async with run_gateway(replace(plan, is_public=True), state, limits=limits) as gateway:
+    plan = replace(plan, is_public=True, state=None if state in (None, USER) else expanded(state))
+    async with run_gateway(plan, state, limits=limits) as gateway:
         yield gateway
 
 
 @asynccontextmanager
 async def run_gateway(
-    plan: Plan, state: str | Path, *, limits: Limits = DEFAULT_LIMITS
+    plan: Plan, state: str | Path | None, *, limits: Limits = DEFAULT_LIMITS
 ) -> AsyncGenerator[Gateway]:
     """The same for a checked plan. It serves the saved listings at once."""
+    if state is None:
+        # Content can be large, so it is not in memory even then.
+        with TemporaryDirectory(prefix="skillwire-") as folder:
+            cache = ContentCache(Path(folder) / "cache", forbidden=list(plan.folders.values()))
+            async with _running(replace(plan, has_own_state=True), MemoryStore(), cache, limits) as gateway:
+                yield gateway
+        return
     folders = list(plan.folders.values())
     await to_thread.run_sync(check_state, state, folders)
     store = await open_store(state)
     try:
         cache = await to_thread.run_sync(open_cache, state, folders)
+    except BaseException:
+        await store.close()
+        raise
+    async with _running(plan, store, cache, limits) as gateway:
+        yield gateway
+
+
+@asynccontextmanager
+async def _running(plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> AsyncGenerator[Gateway]:
+    """A gateway whose tasks run for the duration of the block. The store is closed at its end."""
+    try:
         gateway = _Builder(plan, store, cache, limits).gateway()
         await gateway.approval_view.refresh()
         error: BaseException | None = None
