@@ -772,8 +772,8 @@ INSTALLING = [
 
 CLIENT = [
     *rows(
-        "client/meter.py",
-        "tests/unit/client/test_meter.py",
+        "client/bounds.py",
+        "tests/unit/client/test_bounds.py",
         (
             "meter-counts-each-piece-alone",
             "if self.received > self.limits.max_server_bytes:",
@@ -797,7 +797,7 @@ CLIENT = [
         ("pages-count-each-page-alone", "count += len(items)", "count = len(items)"),
     ),
     *rows(
-        "client/http.py",
+        "client/bounds.py",
         "tests/adversarial/test_http_bodies.py",
         ("http-answer-has-no-bound", "        self._meter.check_message(self._size)\n", ""),
         (

@@ -28,7 +28,7 @@ async def test_a_stream_that_ends_at_once_is_opened_again_ever_later(monkeypatch
             pauses.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr("skillwire.client.http.anyio.sleep", pause)
+    monkeypatch.setattr("skillwire.client.bounds.anyio.sleep", pause)
     web = HostileServer("http", "legacy")
     info = {"capabilities": web.capabilities, "serverInfo": {"name": "x", "version": "1"}}
     opened = web.raw({"protocolVersion": "2025-11-25", **info}, headers=(("Mcp-Session-Id", "s"),))

@@ -18,7 +18,7 @@ from adversarial.expecting import listed, memory_below, only, refused
 from adversarial.speaking import Raw, to_message
 from rules import rule
 from skillwire import connect
-from skillwire.client.meter import Meter
+from skillwire.client.bounds import Meter
 from skillwire.client.stdio import each_line, running
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
 

@@ -14,7 +14,7 @@ from adversarial.expecting import listed, memory_below, only, refused
 from adversarial.speaking import EVENTS, Raw, once
 from rules import rule
 from skillwire import Limits
-from skillwire.client.meter import ValueCounter
+from skillwire.client.bounds import ValueCounter
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from host.short import speak_plain
 from host.stage import make_dynamic
 from rules import rule
 from skillwire import MemoryCatalog
-from skillwire.client.http import too_slow
+from skillwire.client.bounds import too_slow
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
 from skillwire.gateway import upstream as provenance
 from trees import skill_md

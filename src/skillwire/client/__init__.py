@@ -1,8 +1,8 @@
 """A client of MCP servers with skills, in every dialect.
 
 connect                       ``connect``: a URL, a command or a server object becomes a ``SkillsClient``
-connection · stdio · http     a session with bounds that reconnects (B1, B2, B4); errors of the SDK as ours
-meter · shapes                what a server has sent so far; untrusted JSON
+connection                    a session that reconnects; errors of the SDK as ours
+bounds · stdio · shapes       what a server may send, over HTTP and stdio (B1, B2, B4); untrusted JSON
 servers · jsonc               where a server is, from configuration files
 dialects/                     how each dialect lists, gets and reads skills
 skills                        ``SkillsClient``: typed calls, verified by default

@@ -14,9 +14,9 @@ from mcp import Client
 from mcp.client import ClientExtension, NotificationBinding
 from mcp_types import Implementation, NotificationParams, ResourceListChangedNotification
 
+from skillwire.client.bounds import bounded_client, open_http
 from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
-from skillwire.client.http import bounded_client, open_http
 from skillwire.client.servers import CommandServer, UrlServer, own_server, parse_server
 from skillwire.client.skills import Listing, SkillsClient
 from skillwire.client.stdio import open_stdio

@@ -30,8 +30,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import RootModel, ValidationError
 
-from skillwire.client.http import too_slow
-from skillwire.client.meter import Meter
+from skillwire.client.bounds import Meter, too_slow
 from skillwire.client.shapes import as_object, as_text
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits

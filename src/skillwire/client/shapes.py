@@ -1,27 +1,14 @@
-"""Untrusted JSON: parsing with a bound, and conversions that return an empty value for the wrong type."""
+"""Untrusted JSON: conversions that return an empty value for the wrong type."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.meter import ValueCounter, too_many_values
 from skillwire.errors import FormatError
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
-    from skillwire.limits import Limits
     from skillwire.skill.uri import SkillUri
-
-
-def parse_json(data: bytes, what: str, limits: Limits) -> object:
-    """Decode ``data``; ``LimitError`` for too many values (B1), ``ValueError`` if it is not JSON."""
-    if ValueCounter(limits.max_message_values).add(data):
-        raise too_many_values(what, limits)
-    try:
-        return json.loads(data)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
 
 
 def as_object(value: object) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId, jsonrpc_message_adapter
 from pydantic_core import from_json
 
-from skillwire.client.meter import LISTEN
+from skillwire.client.bounds import LISTEN
 from skillwire.client.servers import program_of
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp_types import JSONRPCMessage
 
-    from skillwire.client.meter import Meter
+    from skillwire.client.bounds import Meter
 
     _Incoming: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
 

@@ -11,9 +11,9 @@ from mcp.server.lowlevel import Server
 from mcp_types import SubscriptionsListenRequestParams
 
 from rules import rule
+from skillwire.client.bounds import Meter
 from skillwire.client.connect import connect
 from skillwire.client.connection import CONNECTING, as_ours, pause_before
-from skillwire.client.meter import Meter
 from skillwire.errors import NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rules import rule
-from skillwire.client.meter import Meter
+from skillwire.client.bounds import Meter
 from skillwire.errors import LimitError, UpstreamError
 from skillwire.limits import Limits
 
