@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
@@ -130,18 +131,37 @@ async def test_p3_a_skill_is_shown_if_the_server_offers_what_it_needs(make: Any,
 
 
 @SERVERS
-async def test_p3_what_is_missing_is_logged_once(make: Any, caplog: Any) -> None:
+async def test_p3_what_is_missing_is_said_once_when_the_server_starts(make: Any, caplog: Any) -> None:
+    """Before anybody has asked for anything; not again when somebody does."""
     caplog.set_level(logging.WARNING, "skillwire.server")
     server = Skills(catalog(), dialects=Dialects("sep-2076")).attach(make())
     async with Client(server) as client:
-        for _ in range(2):
-            await names(Wire(client, "modern"))
+        with anyio.fail_after(20):
+            while len(caplog.messages) < 5:
+                await anyio.lowlevel.checkpoint()
+        await names(Wire(client, "modern"))
     said = [(f"{name}/SKILL.md", what) for name, lacks in LACKING.items() for what in lacks]
     assert len(caplog.messages) == len(said)
     for (file, what), message in zip(said, caplog.messages, strict=True):
         assert file in message
         assert what in message
         assert "[dependency-missing]" in message
+
+
+async def test_p3_a_server_that_cannot_be_asked_at_its_start_is_asked_later(caplog: Any) -> None:
+    caplog.set_level(logging.WARNING, "skillwire.server")
+
+    async def tools(ctx: Any, params: Any) -> Any:
+        if ctx.request_id is None:
+            raise RuntimeError("nobody is there")
+        return {"tools": [{"name": "add", "inputSchema": {"type": "object"}}], **KEEP}
+
+    skills = MemoryCatalog([needing("works", "{tools: [add]}"), needing("lacks", "{tools: [pay]}")])
+    server = Skills(skills, dialects=Dialects("sep-2076")).attach(Server("x", on_list_tools=tools))
+    async with Client(server) as client:
+        assert await names(Wire(client, "modern")) == ["works"]
+    [message] = caplog.messages
+    assert "lacks/SKILL.md" in message
 
 
 async def test_p3_a_listing_that_fails_offers_nothing_and_fails_nothing_else() -> None:

@@ -190,17 +190,27 @@ def validated(ctx: Context, params_type: type[P]) -> P:
     return params_type.model_validate(ctx.params or {}, by_name=False)
 
 
-async def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[Answer]:
+def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[Answer]:
     """All pages of one of the server's own listings, requested on behalf of ``ctx``, with its ``_meta``."""
     meta = (ctx.params or {}).get("_meta")
-    params: Answer = {} if meta is None else {"_meta": meta}
+    common = {} if meta is None else {"_meta": meta}
+
+    async def read(params: Answer) -> Answer:
+        return cast("Answer", await call_next(replace(ctx, method=method, params={**common, **params})))
+
+    return all_pages(read)
+
+
+async def all_pages(read: Callable[[Answer], Awaitable[Answer]]) -> AsyncIterator[Answer]:
+    """All pages that ``read`` returns for ``{}`` and then for ``{"cursor": …}``, within bounds."""
+    params: Answer = {}
     for _ in range(DEFAULT_LIMITS.max_pages):
-        page = cast("Answer", await call_next(replace(ctx, method=method, params=params)))
+        page = await read(params)
         yield page
         cursor = page.get("nextCursor")
         if not cursor or cursor == params.get("cursor"):
             return
-        params = {**params, "cursor": cursor}
+        params = {"cursor": cursor}
 
 
 def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:

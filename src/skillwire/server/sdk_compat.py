@@ -9,14 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.shared.exceptions import NoBackChannelError
+from mcp_types.version import LATEST_MODERN_VERSION
+from pydantic import BaseModel
 
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from mcp.server.session import ServerSession
     from starlette.types import ASGIApp
 
 # The methods and attributes of uvicorn's protocol class that http_protocol.py overrides or calls.
@@ -68,6 +72,43 @@ def wrap_session_manager(server: Server[Any], around: Callable[[ASGIApp, Contain
     if open_ids is None:
         raise _incompatible("mcp", "StreamableHTTPSessionManager._server_instances")
     manager.asgi_app = cast("Any", around(cast("ASGIApp", manager.asgi_app), cast("Container[str]", open_ids)))
+
+
+async def call_without_client(
+    server: Server[Any], state: object, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """The result of the server's handler before any client is connected. ``{}`` if there is no handler.
+
+    ``state`` is the result of the server's lifespan. A handler that needs a client may raise any exception. The
+    SDK makes contexts and sessions only for real requests, so both are made here.
+    """
+    entry = server.get_request_handler(method)
+    if entry is None:
+        return {}
+    connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
+    ctx = ServerRequestContext[Any, Any](
+        session=ServerSession(cast("Any", _NoClient()), connection),
+        lifespan_context=state,
+        protocol_version=LATEST_MODERN_VERSION,
+        method=method,
+        params=params,
+    )
+    result = await entry.handler(ctx, entry.params_type.model_validate(params, by_name=False))
+    if isinstance(result, BaseModel):
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return dict(result or {})
+
+
+class _NoClient:
+    """Takes the place of the client in a session without one."""
+
+    can_send_request = False
+
+    async def send_raw_request(self, method: str, *_: Any) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(self, *_: Any) -> None:
+        return
 
 
 def check_uvicorn_protocol(protocol: type) -> None:

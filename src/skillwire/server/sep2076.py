@@ -8,6 +8,9 @@ page of skills.
 If a requested skill has dependencies, all pages of the server's own listings are read, within bounds, and each
 kind at most once for a request. Files of visible skills count as resources, and so do URIs that match a template
 of the server. A listing that fails offers nothing.
+
+When the server starts, all listed skills are checked once, and the log names the missing dependencies. If the
+server's listings need a client, that happens when a client first requests such a skill.
 """
 
 from __future__ import annotations
@@ -28,11 +31,14 @@ from skillwire.server.dialect import (
     Answer,
     Dialect,
     SkillFiles,
+    all_pages,
     declare_skills,
     declaring,
+    lists_file,
     server_pages,
     validated,
 )
+from skillwire.server.sdk_compat import call_without_client
 from skillwire.skill.declarations import fill_in, parse_arguments, read_declared
 from skillwire.wire import sep2076 as wire
 from skillwire.wire.errors import rpc_errors
@@ -123,6 +129,23 @@ class Sep2076:
         instructions = fill_in(document.body, parse_arguments(declared.arguments, params.arguments))
         make = partial(wire.get_result, entry, declared, instructions, document.body)
         return await to_thread.run_sync(make) if len(document.body) > _LONG else make()
+
+    async def check_at_start(self, state: object) -> None:
+        """Check all listed skills once, and log the missing dependencies. An error does not stop the server.
+
+        ``state`` is the result of the server's lifespan.
+        """
+        catalog, server, scheme = self._served.catalog, self._served.server, self._served.scheme
+        offers = Offers(
+            lambda method: all_pages(partial(call_without_client, server, state, method)),
+            lambda uri: lists_file(catalog, uri, scheme),
+        )
+        try:
+            async for entry in catalog.entries():
+                if "dependencies" in entry.frontmatter:
+                    await self._missing(offers, entry.uri, read_declared(entry.frontmatter).dependencies)
+        except Exception:
+            log.debug("the dependencies of skills were not checked", exc_info=True)
 
     async def _missing(self, offers: Offers, uri: str, dependencies: Dependencies) -> list[Missing]:
         """The missing dependencies of the skill at ``uri``. Each is logged once, unless the listing failed."""

@@ -273,9 +273,10 @@ class Skills:
         self._attached.append((served, notifier))
         options = self._dialects
         fallback = None if options.fallback == "never" else Fallback(served, always=options.fallback == "always")
+        sep2076 = Sep2076(served)
         dialects: dict[Endpoint, Dialect] = {
             "extension": Extension(served, notifier, fallback).dialect(),
-            "sep-2076": Sep2076(served).dialect(),
+            "sep-2076": sep2076.dialect(),
             "native": Native(served, notifier, self._scopes, options).dialect(),
         }
         low.middleware.append(Endpoints(dialects, notifier, options.default))
@@ -283,11 +284,11 @@ class Skills:
             from skillwire.server.fastmcp_provider import provide_skills  # late: it imports FastMCP
 
             provide_skills(server, low, served.visible)
-        self._extend_lifespan(served, notifier)
+        self._extend_lifespan(served, notifier, sep2076)
         return served
 
-    def _extend_lifespan(self, served: ServedSkills, notifier: Notifier) -> None:
-        """Send notifications while the server runs, and close what requests opened."""
+    def _extend_lifespan(self, served: ServedSkills, notifier: Notifier, sep2076: Sep2076) -> None:
+        """Send notifications while the server runs, check dependencies once, and close what requests opened."""
         inner, runs = served.server.lifespan, 0
 
         @asynccontextmanager
@@ -302,6 +303,7 @@ class Skills:
                     group.start_soon(notifier.run, sources)
                     async with inner(app) as state:
                         group.start_soon(self._report_problems)
+                        group.start_soon(sep2076.check_at_start, state)
                         yield state
                     group.cancel_scope.cancel()
             finally:
