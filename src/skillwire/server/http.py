@@ -15,11 +15,9 @@ import json
 import logging
 import socket
 import time
-from bisect import bisect_left
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +26,7 @@ from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from pydantic import AnyHttpUrl
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -40,9 +36,8 @@ from starlette.routing import Route, Router
 from skillwire.errors import FormatError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.server.access import Access, Verifier, read_access
-from skillwire.server.callers import CallerViews
 from skillwire.server.dialect import ENDPOINT_KEY, ENDPOINTS, MCP_PATH
-from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, SessionShares
+from skillwire.server.http_protocol import BoundedProtocol, Connections, SessionShares
 from skillwire.server.page import Guard
 from skillwire.server.response_cache import COMPRESS_FROM, DEFAULT_BYTES, ResponseCache
 from skillwire.server.sdk_compat import wrap_session_manager
@@ -50,17 +45,16 @@ from skillwire.server.signals import StoppingServer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from skillwire.catalog.contract import Catalog
     from skillwire.server.dialect import Endpoint
     from skillwire.server.page import MountedPage
-    from skillwire.server.response_cache import HasCatalog, Headers
+    from skillwire.server.response_cache import HasCatalog
     from skillwire.server.signals import StopSignals
 
 _HEALTH = ("/healthz", "/readyz")  # orchestrators send any host name
@@ -145,8 +139,7 @@ class WebApp:
         self._app: ASGIApp = DialectPaths(self._pass_on, self.options.path)
         access, room = self.options.access, self.options.replay_bytes
         if skills is not None and room and (access is None or access.jwt is None):  # web tokens expire
-            view_of = _everything if access is None else _views(access)
-            self.cache = ResponseCache(self._app, skills, self._metrics.counter, room, view_of)
+            self.cache = ResponseCache(self._app, skills, self._metrics.counter, room, access)
 
     def bind(self, url: str, host: str) -> None:
         """Serve at a known address. Only requests with its host names are accepted."""
@@ -285,35 +278,27 @@ class DialectPaths:
         await self._app(scope, receive, send)
 
 
-class _Tally:
-    """Requests of one method with one outcome. Plain numbers, because every request is counted."""
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(_BUCKETS) + 1)
-        self.seconds = 0.0
-
-    def count(self, seconds: float) -> None:
-        self.buckets[bisect_left(_BUCKETS, seconds)] += 1
-        self.seconds += seconds
-
-
-class Metrics(Collector):
+class Metrics:
     """A middleware that counts requests, and the page with the metrics."""
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
 
     def __init__(self) -> None:
-        self._tallies: dict[tuple[str, str], _Tally] = {}
-        self._running = 0
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "skillwire_requests", "Finished requests", ["method", "outcome"], registry=registry
+        )
+        self._seconds = Histogram(
+            "skillwire_request_seconds", "Duration of requests", ["method"], buckets=_BUCKETS, registry=registry
+        )
+        self._running = Gauge("skillwire_requests_running", "Requests in progress", registry=registry)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Count one request."""
         if ctx.request_id is None:
             return await call_next(ctx)
         outcome, begun = "error", time.perf_counter()
-        self._running += 1
+        self._running.inc()
         try:
             result = await call_next(ctx)
             outcome = "ok"
@@ -322,32 +307,19 @@ class Metrics(Collector):
             outcome = str(error.error.code)
             raise
         finally:
-            self._running -= 1
+            self._running.dec()
             self.counter(ctx.method, outcome)(time.perf_counter() - begun)
 
     def counter(self, method: str, outcome: str) -> Callable[[float], None]:
         """A function that counts one request with this outcome, given its duration."""
         known = method if method in _KNOWN_METHODS else "other"
-        return self._tallies.setdefault((known, outcome), _Tally()).count
+        requests, seconds = self._requests.labels(known, outcome), self._seconds.labels(known)
 
-    def collect(self) -> Iterator[Metric]:
-        """The metrics for the registry."""
-        requests = CounterMetricFamily("skillwire_requests", "Finished requests", labels=["method", "outcome"])
-        durations = HistogramMetricFamily("skillwire_request_seconds", "Duration of requests", labels=["method"])
-        together: dict[str, list[_Tally]] = {}
-        for (method, outcome), tally in self._tallies.items():
-            requests.add_metric([method, outcome], sum(tally.buckets))
-            together.setdefault(method, []).append(tally)
-        for method, tallies in together.items():
-            columns = zip(*(tally.buckets for tally in tallies), strict=True)
-            counts = accumulate(sum(column) for column in columns)
-            bounds = [*(str(float(bound)) for bound in _BUCKETS), "+Inf"]
-            durations.add_metric(
-                [method], list(zip(bounds, counts, strict=True)), sum(tally.seconds for tally in tallies)
-            )
-        yield requests
-        yield durations
-        yield GaugeMetricFamily("skillwire_requests_running", "Requests in progress", self._running)
+        def count(duration: float) -> None:
+            requests.inc()
+            seconds.observe(duration)
+
+        return count
 
     def page(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -394,10 +366,9 @@ class HttpServer:
         connections = Connections(
             options.max_connections, max_body_bytes=options.max_body_bytes, limits=options.limits
         )
-        protocol: Any = partial(BoundedProtocol, connections)
-        if self.app.cache is not None and not access_log.isEnabledFor(logging.INFO):
-            # With an access log every request goes through the application.
-            protocol = partial(CachedProtocol, options.path, self.app.cache, connections)
+        # With an access log every request goes through the application.
+        cache = None if access_log.isEnabledFor(logging.INFO) else self.app.cache
+        protocol: Any = partial(BoundedProtocol, connections, cache, options.path)
         return uvicorn.Config(
             self.app,
             http=protocol,
@@ -413,21 +384,6 @@ class HttpServer:
     async def run(self, signals: StopSignals) -> None:
         """Serve until a stop signal; then finish the requests in progress, for a bounded time."""
         await StoppingServer(self.config(), signals, self.app.drain).serve([self._listener])
-
-
-def _everything(headers: Headers) -> Callable[[Catalog], Catalog]:  # noqa: ARG001 - without tokens all callers are the same
-    return lambda catalog: catalog
-
-
-def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] | None]:
-    """The views of the holders of static tokens."""
-    policy = CallerViews(access.visible)
-
-    def view_of(headers: Headers) -> Callable[[Catalog], Catalog] | None:
-        subject = access.holder(headers)
-        return None if subject is None else lambda catalog: policy.view(catalog, access.prefixes(subject))
-
-    return view_of
 
 
 async def _logged(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -200,10 +200,15 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. A subclass overrides ``begin`` and ``finish`` instead of the parser's callbacks."""
+    """One connection. Responses to requests for ``path`` may come from ``cache``."""
 
-    def __init__(self, connections: Connections, **options: Any) -> None:
+    def __init__(
+        self, connections: Connections, cache: ResponseCache | None = None, path: str = "", **options: Any
+    ) -> None:
         super().__init__(**options)
+        self._cache = cache
+        self._path = path.encode()
+        self._held: bytes | None = None  # the body so far of a request that was not given to uvicorn yet
         self._others = connections
         self._limits = connections.limits
         self._max_headers = connections.limits.max_headers
@@ -241,23 +246,20 @@ class BoundedProtocol(HttpToolsProtocol):
         """Parse the received bytes within the limits."""
         room = self._room - len(data)
         if room < 0:
-            self._receive_in_pieces(data)
+            # Up to the limit at a time: if a head or a body ends there, the next part has a new limit.
+            while data and not self._is_refused and not self.transport.is_closing():
+                piece, data = data[: self._room], data[self._room :]
+                if piece:
+                    self.data_received(piece)
+                elif self._in_head:
+                    self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+                else:
+                    self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         elif not self._is_refused:
             self._room = room
             super().data_received(data)
             if not self._in_head and len(self.headers) > self._max_headers:  # trailers follow a body
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-
-    def _receive_in_pieces(self, data: bytes) -> None:
-        """Parse up to the limit at a time: if a head or a body ends there, the next part has a new limit."""
-        while data and not self._is_refused and not self.transport.is_closing():
-            piece, data = data[: self._room], data[self._room :]
-            if piece:
-                self.data_received(piece)
-            elif self._in_head:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-            else:
-                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Handle a complete head. An exception in a callback stops the parser."""
@@ -268,27 +270,72 @@ class BoundedProtocol(HttpToolsProtocol):
         if is_behind_unread or len(self.pipeline) >= _MAX_PIPELINED:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
             raise ValueError("too many requests at once")
-        self._in_head = False
-        self._room = self._body_room
-        self._since = None
-        self.begin()
+        self._in_head, self._room, self._since = False, self._body_room, None
+        if self._may_be_cached():
+            self._held = b""
+        else:
+            self._begin()
+
+    def on_body(self, body: bytes) -> None:
+        """Handle a part of the body."""
+        if self._held is None:
+            super().on_body(body)
+        else:
+            self._held += body
 
     def on_message_complete(self) -> None:
-        """Handle a complete request."""
-        self._in_head = True
-        self._room = self._head_room
-        self._since = None
-        self.finish()
+        """Handle a complete request: write the cached response, or let uvicorn continue."""
+        self._in_head, self._room, self._since = True, self._head_room, None
+        if self._held is not None and self._cache is not None:
+            response = self._cache.lookup(self.headers, self._held)
+            if response is not None:
+                self._held = None
+                self._write(response)
+                return
+            self._give_to_uvicorn()
+        super().on_message_complete()
 
-    def begin(self) -> None:
-        """Start a response. The head of the request is complete."""
+    def shutdown(self) -> None:
+        """Let uvicorn answer a request that has arrived in part."""
+        if self._held is not None:
+            self._give_to_uvicorn()
+        super().shutdown()
+
+    def _begin(self) -> None:
         super().on_headers_complete()
         if not self.pipeline:
             self._current = self.cycle
 
-    def finish(self) -> None:
-        """Finish the request. Its body is complete too."""
-        super().on_message_complete()
+    def _give_to_uvicorn(self) -> None:
+        body, self._held = self._held or b"", None
+        self._begin()
+        super().on_body(body)
+
+    def _may_be_cached(self) -> bool:
+        """Whether this is a short, plain ``POST`` of a known caller, and no other response is in progress."""
+        if self._cache is None or self.url != self._path or not self.is_waiting() or self.flow.write_paused:
+            return False
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            return False
+        parser: Any = self.parser
+        if parser.get_method() != b"POST" or parser.get_http_version() != "1.1" or self.expect_100_continue:
+            return False
+        if not parser.should_keep_alive() or parser.should_upgrade():
+            return False
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        if len(lengths) != 1 or not lengths[0].isdigit() or int(lengths[0]) > MAX_BODY:
+            return False
+        return self._cache.holder(self.headers) is not None
+
+    def _write(self, response: CachedResponse) -> None:
+        headers = [*self.server_state.default_headers, *response.headers]
+        head = b"".join([b"%b: %b\r\n" % header for header in headers])
+        if len(response.body) <= _CHUNK:
+            self.transport.write(b"%b%b\r\n%b" % (_OK, head, response.body))
+        else:  # two writes, to save a copy of the body
+            self.transport.write(b"%b%b\r\n" % (_OK, head))
+            self.transport.write(response.body)
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         """Continue with the next request as soon as the client has read this response."""
@@ -339,6 +386,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _may_respond(self) -> bool:
         """Whether a response can be written now: none is in progress, and this request had none."""
+        if self._held is not None:
+            return True
         if self._in_head:
             return self.is_waiting()
         cycle: Any = self.cycle
@@ -393,135 +442,42 @@ class BoundedProtocol(HttpToolsProtocol):
             self._current.message_event.set()
 
 
-class CachedProtocol(BoundedProtocol):
-    """One connection to a server with a response cache. ``path`` is the endpoint of the protocol."""
-
-    def __init__(self, path: str, cache: ResponseCache, connections: Connections, **options: Any) -> None:
-        super().__init__(connections, **options)
-        self._path = path.encode()
-        self._cache = cache
-        self._held: bytes | None = None  # the body so far of a request that was not given to uvicorn yet
-
-    def begin(self) -> None:
-        """Wait for the body if the response may be in the cache."""
-        if self._may_be_cached():
-            self._held = b""
-        else:
-            super().begin()
-
-    def on_body(self, body: bytes) -> None:
-        """Handle a part of the body."""
-        if self._held is None:
-            super().on_body(body)
-        else:
-            self._held += body
-
-    def finish(self) -> None:
-        """Write the cached response, or give the request to uvicorn."""
-        if self._held is not None:
-            response = self._cache.lookup(self.headers, self._held)
-            if response is not None:
-                self._held = None
-                self._write(response)
-                return
-            self._give_to_uvicorn()
-        super().finish()
-
-    def shutdown(self) -> None:
-        """Let uvicorn answer a request that has arrived in part."""
-        if self._held is not None:
-            self._give_to_uvicorn()
-        super().shutdown()
-
-    def _give_to_uvicorn(self) -> None:
-        body, self._held = self._held or b"", None
-        super().begin()
-        super().on_body(body)
-
-    def _may_be_cached(self) -> bool:
-        """Whether this is a short, plain ``POST`` of a known caller, and no other response is in progress."""
-        if self.url != self._path or not self.is_waiting() or self.flow.write_paused:
-            return False
-        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
-            return False
-        parser: Any = self.parser
-        if parser.get_method() != b"POST" or parser.get_http_version() != "1.1" or self.expect_100_continue:
-            return False
-        if not parser.should_keep_alive() or parser.should_upgrade():
-            return False
-        lengths = [value for name, value in self.headers if name == b"content-length"]
-        if len(lengths) != 1 or not lengths[0].isdigit() or int(lengths[0]) > MAX_BODY:
-            return False
-        return self._cache.admits(self.headers)
-
-    def _may_respond(self) -> bool:
-        return self._held is not None or super()._may_respond()
-
-    def _write(self, response: CachedResponse) -> None:
-        headers = [*self.server_state.default_headers, *response.headers]
-        head = b"".join([b"%b: %b\r\n" % header for header in headers])
-        if len(response.body) <= _CHUNK:
-            self.transport.write(b"%b%b\r\n%b" % (_OK, head, response.body))
-        else:  # two writes, to save a copy of the body
-            self.transport.write(b"%b%b\r\n" % (_OK, head))
-            self.transport.write(response.body)
-        self.on_response_complete()
-
-
 class SessionShares:
     """Limits the open sessions of each caller in the handshake era. Wraps the SDK's session manager."""
 
     def __init__(self, app: ASGIApp, open_ids: Container[str], most: int) -> None:
         self._app = app
         self._open = open_ids
-        self._most = most
         self._share = max(1, most // 4)
-        self._opening: defaultdict[str, int] = defaultdict(int)
-        self._opened: defaultdict[str, set[str]] = defaultdict(set)  # by caller; ended ones are removed later
+        self._opening: Counter[str] = Counter()  # requests in progress, by caller
+        self._callers: dict[str, str] = {}  # by session id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, unless it would open too many sessions."""
-        if not _may_open_session(scope):
+        headers = dict(scope["headers"])
+        version = headers.get(_VERSION)
+        is_modern = version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
+        if scope["method"] != "POST" or _SESSION_ID in headers or is_modern:  # it opens no session
             await self._app(scope, receive, send)
             return
-        caller = _caller(scope)
-        if self._count(caller) >= self._share:
+        user = scope.get("user")
+        if isinstance(user, AuthenticatedUser):
+            caller = f"subject:{user.access_token.subject or user.access_token.client_id}"
+        else:
+            caller = network_of(scope.get("client"))
+        self._callers = {each: its for each, its in self._callers.items() if each in self._open}
+        if self._opening[caller] + sum(its == caller for its in self._callers.values()) >= self._share:
             await PlainTextResponse("Too many open sessions\n", 503)(scope, receive, send)
             return
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
                 opened = [value.decode() for name, value in message["headers"] if name.lower() == _SESSION_ID]
-                self._opened[caller].update(opened)
+                self._callers.update(dict.fromkeys(opened, caller))
             await send(message)
 
         self._opening[caller] += 1
         try:
             await self._app(scope, receive, watched)
         finally:
-            self._opening[caller] -= 1
-            if not self._opening[caller]:
-                del self._opening[caller]
-
-    def _count(self, caller: str) -> int:
-        """How many sessions a caller has open or is opening."""
-        crowd = [caller] if len(self._opened) <= self._most else list(self._opened)
-        for one in crowd:
-            self._opened[one] = {each for each in self._opened[one] if each in self._open}
-            if not self._opened[one]:
-                del self._opened[one]
-        return len(self._opened.get(caller, ())) + self._opening.get(caller, 0)
-
-
-def _may_open_session(scope: Scope) -> bool:
-    headers = dict(scope["headers"])
-    version = headers.get(_VERSION)
-    is_modern = version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
-    return scope["method"] == "POST" and _SESSION_ID not in headers and not is_modern
-
-
-def _caller(scope: Scope) -> str:
-    user = scope.get("user")
-    if isinstance(user, AuthenticatedUser):
-        return f"subject:{user.access_token.subject or user.access_token.client_id}"
-    return network_of(scope.get("client"))
+            self._opening -= Counter([caller])  # a count of zero is removed

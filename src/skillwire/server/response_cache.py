@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skillwire.errors import SkillwireError
 from skillwire.limits import KIB, MIB
+from skillwire.server.callers import CallerViews
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.server.access import Access
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -53,26 +55,19 @@ _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # gzip, deflate, no 
 _GZIP_LEVEL = 6
 
 
-class Deflated(NamedTuple):
-    """A compressed text that can follow different beginnings."""
+def deflated(text: bytes) -> bytes:
+    """``text`` compressed, so that it can follow different beginnings (``gzip_file``)."""
+    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return compressor.compress(text) + compressor.flush()
 
-    stream: bytes
 
-    @classmethod
-    def of(cls, text: bytes) -> Deflated:
-        """Compress ``text``."""
-        compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-        return cls(compressor.compress(text) + compressor.flush())
-
-    def behind(self, beginning: bytes, text: bytes) -> bytes:
-        """A gzip file of ``beginning`` (at most 65,535 bytes) and ``text``, which is the compressed text."""
-        size = len(beginning)
-        stored = b"\x00" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little") + beginning
-        checksum = zlib.crc32(text, zlib.crc32(beginning))
-        length = (size + len(text)) & 0xFFFFFFFF
-        return b"".join(
-            (_GZIP_HEADER, stored, self.stream, checksum.to_bytes(4, "little"), length.to_bytes(4, "little"))
-        )
+def gzip_file(beginning: bytes, text: bytes, stream: bytes) -> bytes:
+    """A gzip file of ``beginning`` (at most 65,535 bytes) and ``text``. ``stream`` is the compressed text."""
+    size = len(beginning)
+    stored = b"\x00" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little") + beginning
+    checksum = zlib.crc32(text, zlib.crc32(beginning)).to_bytes(4, "little")
+    length = ((size + len(text)) & 0xFFFFFFFF).to_bytes(4, "little")
+    return b"".join((_GZIP_HEADER, stored, stream, checksum, length))
 
 
 class CachedResponse(NamedTuple):
@@ -96,21 +91,22 @@ class _Entry:
     after_id: bytes
     is_unchanged: Callable[[], bool]
     count: Callable[[float], None]
-    deflated: Deflated | None = None  # made for the first client that accepts gzip
+    stream: bytes = b""  # the compressed form, made for the first client that accepts gzip
 
     @property
     def weight(self) -> int:
         """Bytes in memory, with the compressed form."""
-        return len(self.after_id) + (len(self.deflated.stream) if self.deflated else 0) + _OVERHEAD
+        return len(self.after_id) + len(self.stream) + _OVERHEAD
 
     def response(self, request: _Request) -> CachedResponse:
         """The response with the id of ``request``."""
         if request.takes_gzip and len(self.after_id) >= COMPRESS_FROM:
-            self.deflated = self.deflated or Deflated.of(self.after_id)
-            body = self.deflated.behind(_BEGINNING + request.id, self.after_id)
-            return CachedResponse([*self.headers, (b"content-encoding", b"gzip"), _length(body)], body)
-        body = _BEGINNING + request.id + self.after_id
-        return CachedResponse([*self.headers, _length(body)], body)
+            self.stream = self.stream or deflated(self.after_id)
+            body = gzip_file(_BEGINNING + request.id, self.after_id, self.stream)
+            headers = [*self.headers, (b"content-encoding", b"gzip")]
+        else:
+            body, headers = _BEGINNING + request.id + self.after_id, self.headers
+        return CachedResponse([*headers, (b"content-length", b"%d" % len(body))], body)
 
 
 class HasCatalog(Protocol):
@@ -128,16 +124,14 @@ class ResponseCache:
         skills: HasCatalog,
         counter: Callable[[str, str], Callable[[float], None]],
         room: int,
-        view_of: Callable[[Headers], Callable[[Catalog], Catalog] | None],
+        access: Access | None,
     ) -> None:
         """``counter`` returns a function that counts a request with a method and an outcome, given its duration.
 
-        ``view_of`` returns which part of a catalog the sender of the given headers may see.
-
-        It returns ``None`` for an unknown sender: the cache does nothing then, and the application refuses the
-        request. ``room`` is in bytes.
+        ``room`` is in bytes.
         """
-        self._view_of = view_of
+        self._access = access
+        self._views = CallerViews(lambda _: ())
         self._app = app
         self._skills = skills
         self._counter = counter
@@ -145,14 +139,17 @@ class ResponseCache:
         self._used = 0
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
 
-    def admits(self, headers: Headers) -> bool:
-        """Whether the sender of these headers may send requests at all."""
-        return self._view_of(headers) is not None
+    def holder(self, headers: Headers) -> str | None:
+        """The subject that sent these headers; empty without access control.
+
+        ``None`` for an unknown sender: the cache does nothing then, and the application refuses the request.
+        """
+        return "" if self._access is None else self._access.holder(headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the cached response, or pass the request to the application."""
-        view = self._view_of(scope["headers"])
-        if view is None:
+        subject = self.holder(scope["headers"])
+        if subject is None:
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
@@ -164,14 +161,14 @@ class ResponseCache:
             await _send(response, send)
             return
         receive = _replaying(first, receive)
-        method, is_unchanged = ("", None) if request is None else await self._check_for(first, view)
+        method, is_unchanged = ("", None) if request is None else await self._check_for(first, subject)
         if request is None or is_unchanged is None:
             await self._app(scope, receive, send)
         else:
             await self._respond_and_store(request, method, is_unchanged, scope, receive, send)
 
     def lookup(self, headers: Headers, body: bytes) -> CachedResponse | None:
-        """The cached response to a ``POST`` to the path, whose sender ``admits`` accepted."""
+        """The cached response to a ``POST`` to the path, whose sender has a ``holder``."""
         begun = time.perf_counter()
         request = _cacheable(headers, b"", body)
         return None if request is None else self._find(request, begun)
@@ -217,9 +214,7 @@ class ResponseCache:
         if entry.is_unchanged():
             self._store(request.key, entry)
 
-    async def _check_for(
-        self, received: Message, view: Callable[[Catalog], Catalog]
-    ) -> tuple[str, Callable[[], bool] | None]:
+    async def _check_for(self, received: Message, subject: str) -> tuple[str, Callable[[], bool] | None]:
         """The method, and the check for its response. The check is made first, so that no change is missed.
 
         It uses the caller's view: a check of a hidden file would take longer than one of a missing file.
@@ -233,9 +228,11 @@ class ResponseCache:
         is_about_one = method in _ABOUT_ONE and isinstance(uri, str)
         if not is_about_one and method not in _ABOUT_EVERYTHING:
             return "", None
-        catalog = self._skills.catalog
+        catalog = view = self._skills.catalog
+        if self._access is not None:
+            view = self._views.view(catalog, self._access.prefixes(subject))
         try:
-            is_same = await view(catalog).unchanged(uri if is_about_one else None)
+            is_same = await view.unchanged(uri if is_about_one else None)
         except SkillwireError:  # the application reports it
             return "", None
         return method, None if is_same is None else lambda: self._skills.catalog is catalog and is_same()
@@ -291,10 +288,6 @@ def _cacheable(headers: Headers, query: bytes, body: bytes) -> _Request | None:
 async def _send(response: CachedResponse, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": response.headers})
     await send({"type": "http.response.body", "body": response.body})
-
-
-def _length(body: bytes) -> tuple[bytes, bytes]:
-    return b"content-length", b"%d" % len(body)
 
 
 class _Recorder:

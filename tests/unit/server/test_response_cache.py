@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from skillwire.server.response_cache import Deflated
+from skillwire.server.response_cache import deflated, gzip_file
 
 NOISE = random.Random(7).randbytes(70_000)
 
@@ -23,7 +23,7 @@ TEXTS = (b"", b"y", b"line of text\n" * 2000, NOISE)
 )
 def test_the_whole_is_one_gzip_file(beginning: bytes) -> None:
     for text in TEXTS:
-        whole = Deflated.of(text).behind(beginning, text)
+        whole = gzip_file(beginning, text, deflated(text))
         assert gzip.decompress(whole) == beginning + text
         reader = zlib.decompressobj(16 + zlib.MAX_WBITS)  # as HTTP clients read it: one member, nothing behind
         assert reader.decompress(whole) == beginning + text
