@@ -16,6 +16,7 @@ errors into JSON-RPC errors, and adds the fields that every result of the statel
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from skillwire.search.fts5 import Hit
     from skillwire.search.index import SearchIndex
     from skillwire.server.callers import CallerViews
+    from skillwire.server.index import SkillIndex
     from skillwire.server.notifications import Notifier
     from skillwire.skill import SkillEntry
 
@@ -63,6 +65,8 @@ MIN_KEY_BYTES = 32
 ENDPOINT_KEY = "skillwire.endpoint"  # in the scope of a request: its endpoint
 _SUBSCRIPTIONS = "resourceSubscriptions"
 _OWN_CURSOR = "skillwire."
+# URIs of the index and of archives, in any spelling, and few others: most reads need no further check.
+_MAY_BE_PACKED = re.compile(r"(json|gz|zip)\Z|%", re.IGNORECASE)
 _MAX_NAMES, _MAX_INDEXES = 64, 16  # views of callers for which names and search indexes are kept
 _RESOURCE_LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
 
@@ -406,11 +410,12 @@ class SkillFiles:
     """Files of skills among the resources of a server. ``handlers`` are for a dialect that does not list files.
 
     A ``resources/read`` of a file of a skill is answered here, and every other one by the server. The same lookup
-    decides whether a caller may subscribe to a resource.
+    decides whether a caller may subscribe to a resource. ``index`` answers for the index and the archives.
     """
 
-    def __init__(self, served: ServedSkills) -> None:
+    def __init__(self, served: ServedSkills, index: SkillIndex | None = None) -> None:
         self._served = served
+        self._index = index
         self._read_own = served.answering(ReadResourceRequestParams, self._read_file)
         self.handlers: dict[str, Handler] = {
             "resources/read": self.read,
@@ -430,6 +435,8 @@ class SkillFiles:
         uri = (ctx.params or {}).get("uri")
         if not isinstance(uri, str):
             return await call_next(ctx)
+        if self._index is not None and _MAY_BE_PACKED.search(uri) and await self._index.has(uri):
+            return await self._served.answering(ReadResourceRequestParams, self._index.read)(ctx, call_next)
         is_ours = self.has_scheme(uri)
         if not self._served.has(ctx.method) or (is_ours and await self.has(uri)):
             return await self._read_own(ctx, call_next)

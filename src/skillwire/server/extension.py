@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
+from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams
 
 from skillwire.catalog.contract import DirectoryChild, no_file
 from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, is_modern, skill_around
-from skillwire.server.index import MAY_BE_PACKED, SkillIndex
+from skillwire.server.index import SkillIndex
 from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import format_uri, parse_uri
 from skillwire.wire import extension
@@ -43,10 +43,9 @@ class Extension:
         self._served = served
         self._notifier = notifier
         self._fallback = fallback
-        self._files = SkillFiles(served)
         self._index = SkillIndex(served)
+        self._files = SkillFiles(served, self._index)
         notifier.index_uris = self._index.uris
-        self._read_packed = served.answering(ReadResourceRequestParams, self._index.read)
         self._complete_own = served.answering(CompleteRequestParams, self._complete, cacheable=False)
         self._append_skills = served.appended("resources", self._listing(extension.resources_result))
 
@@ -59,7 +58,7 @@ class Extension:
             extension.SKILLS_LIST: self._listing(extension.list_result),
             extension.SKILLS_GET: answering(extension.GetSkillParams, self._get_skill),
             extension.DIRECTORY_READ: answering(extension.ReadDirectoryParams, self._read_directory),
-            "resources/read": self._read,
+            "resources/read": self._files.read,
             "resources/list": self._list_resources_and_index,
             "resources/templates/list": self._served.appended("resourceTemplates", templates),
             "resources/subscribe": self._subscribe,
@@ -92,12 +91,6 @@ class Extension:
         capabilities.setdefault("completions", {})
         if self._fallback is not None:
             self._fallback.declare(ctx, capabilities)
-
-    async def _read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        uri = (ctx.params or {}).get("uri")
-        if isinstance(uri, str) and MAY_BE_PACKED.search(uri) and await self._index.has(uri):
-            return await self._read_packed(ctx, call_next)
-        return await self._files.read(ctx, call_next)
 
     async def _may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool:
         """Every caller may subscribe to the index, and is notified when something changes that it may see."""

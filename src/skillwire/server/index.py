@@ -13,7 +13,6 @@ beyond the largest index that a client reads, is only in ``skills/list``.
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 
-# URIs of the index and of archives, in any spelling, and few others: most reads need no further check.
-MAY_BE_PACKED = re.compile(r"(json|gz|zip)\Z|%", re.IGNORECASE)
 _ATTEMPTS = 3
 _MAX_ENTRY_BYTES = 16 * KIB
 
