@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from skillwire.catalog.archive import ArchiveCatalog as ArchiveCatalog
     from skillwire.catalog.check import check_path as check_path
-    from skillwire.catalog.combined import CombinedCatalog as CombinedCatalog
-    from skillwire.catalog.combined import Mount as Mount
     from skillwire.catalog.contract import Catalog as Catalog
     from skillwire.catalog.directory import DirectoryCatalog as DirectoryCatalog
     from skillwire.catalog.files import FilesCatalog as FilesCatalog
     from skillwire.catalog.git import GitCatalog as GitCatalog
     from skillwire.catalog.memory import MemoryCatalog as MemoryCatalog
     from skillwire.catalog.memory import Skill as Skill
+    from skillwire.catalog.union import CombinedCatalog as CombinedCatalog
+    from skillwire.catalog.union import Mount as Mount
     from skillwire.client.connect import connect as connect
     from skillwire.errors import SkillwireError as SkillwireError
     from skillwire.gateway.gateway import open_gateway as open_gateway
@@ -60,8 +60,8 @@ _HOMES = {
     "GitCatalog": "catalog.git",
     "MemoryCatalog": "catalog.memory",
     "FilesCatalog": "catalog.files",
-    "CombinedCatalog": "catalog.combined",
-    "Mount": "catalog.combined",
+    "CombinedCatalog": "catalog.union",
+    "Mount": "catalog.union",
     # use skills
     "connect": "client.connect",
     "SkillEntry": "skill.entry",

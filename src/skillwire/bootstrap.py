@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
-from skillwire.catalog.combined import CombinedCatalog, Mount, unique_labels
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import read_listing
 from skillwire.catalog.scan_cache import load_cached
+from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
 from skillwire.errors import ApprovalError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME

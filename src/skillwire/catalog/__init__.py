@@ -5,7 +5,7 @@ memory · directory · archive  skills in memory, in a folder or Python package,
 files · git                   skills in any storage that lists and reads files; in a Git repository
 generated                     skills from functions, for fixed paths and for paths with variables
 visibility                    the part of a catalog that a caller may see
-combined · uri_map · listing  several catalogs as one, skills under other URIs, a saved listing
+union · uri_map · listing     several catalogs as one, skills under other URIs, a saved listing
 snapshot · scan · scan_cache  the immutable state of local catalogs, and how a folder is read into it
 safe_open · settings · watch  files on disk, skillwire.toml, and file events
 names · packer · export       skills by name, as archives, and as folders on disk

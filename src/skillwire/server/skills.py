@@ -18,9 +18,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from skillwire.catalog.archive import local_catalog
-from skillwire.catalog.combined import CombinedCatalog, Mount, unique_labels
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.generated import GeneratedCatalog, TemplateCatalog
+from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
 from skillwire.errors import FormatError
 from skillwire.server.callers import CallerViews, both
 from skillwire.server.dialect import MCP_PATH, Dialects, Endpoints, ServedSkills

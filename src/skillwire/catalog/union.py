@@ -12,6 +12,7 @@ that path. So every skill has exactly one URI, no file's URI can mean two things
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,21 +71,21 @@ class Mount:
             return path
         return path[len(self.prefix) + 1 :] if path.startswith(f"{self.prefix}/") else None
 
-    def inner_beginning(self, beginning: str) -> str:
-        """``beginning`` without the prefix; empty if it does not begin with it."""
-        prefix = f"{self.prefix}/" if self.prefix else ""
-        return beginning[len(prefix) :] if beginning.startswith(prefix) else ""
-
     def qualified(self, path: str) -> str:
         """The path below the label, which no other source can have."""
         return f"{self.label}/{path}"
 
 
-class Claim(NamedTuple):
-    """A source that has a skill, and the skill's path there."""
+class Home(NamedTuple):
+    """The source that has a skill, the path of the skill there, and the path at which it is visible."""
 
     mount: Mount
     inner: str
+    visible: str
+
+    def uri(self, path: str, scheme: str) -> str:
+        """The URI at the source of the file or directory that is visible at ``path``."""
+        return format_uri(f"{self.inner}{path[len(self.visible) :]}", scheme)
 
 
 class Claims:
@@ -94,15 +95,15 @@ class Claims:
         self._mounts = mounts
         self._by_label = {mount.label: mount for mount in mounts}
         self._scheme = scheme
-        self._known: dict[str, list[Claim]] = {}
+        self._known: dict[str, list[Mount]] = {}
 
-    async def of(self, path: str) -> list[Claim]:
+    async def of(self, path: str) -> list[Mount]:
         """The sources that claim ``path``."""
         if path not in self._known:
             self._known[path] = [
-                Claim(mount, inner)
+                mount
                 for mount in self._mounts
-                if (inner := mount.inner(path)) and self.may_claim(mount, path) and await self._has(mount, inner)
+                if self.may_claim(mount, path) and await self._has(mount, mount.inner(path))
             ]
         return self._known[path]
 
@@ -115,10 +116,10 @@ class Claims:
         """Whether more than one source claims ``path``, or one claims it inside another's skill."""
         if len(self._mounts) < 2:
             return False
-        mounts = {claim.mount for claim in await self.of(path)}
+        mounts = set(await self.of(path))
         above = path.rpartition("/")[0] if mounts else ""
         while above and len(mounts) < 2:
-            mounts |= {claim.mount for claim in await self.of(above)}
+            mounts.update(await self.of(above))
             above = above.rpartition("/")[0]
         return len(mounts) > 1
 
@@ -128,28 +129,39 @@ class Claims:
             return path
         return mount.qualified(path)
 
-    async def at(self, path: str) -> Claim | None:
-        """The skill visible at exactly ``path``. ``None`` too if it is contested: then ask ``of``."""
-        claims = await self.of(path)
-        if claims:
-            return None if await self.is_contested(path) else claims[0]
+    async def home(self, path: str, uri: str) -> Home | None:
+        """The skill visible at exactly ``path``. ``NotFoundError`` with the candidates if it is contested."""
+        mounts = await self.of(path)
+        if mounts and await self.is_contested(path):
+            visible = [await self.visible_path(mount, path) for mount in mounts]
+            candidates = " or ".join(skill_md_uri(each, self._scheme) for each in visible)
+            raise NotFoundError("skill-ambiguous", f"{uri!r:.300} could mean several skills", f"use {candidates}")
+        if mounts:
+            return Home(mounts[0], mounts[0].inner(path) or "", path)
         label, _, rest = path.partition("/")
         mount = self._by_label.get(label)
-        inner = mount.inner(rest) if mount and rest else None
+        inner = mount.inner(rest) if mount else None
         if mount is None or not inner or not await self._has(mount, inner):
             return None
-        return Claim(mount, inner) if await self.visible_path(mount, rest) == path else None
+        return Home(mount, inner, path) if await self.visible_path(mount, rest) == path else None
 
-    async def _has(self, mount: Mount, path: str) -> bool:
-        return await mount.catalog.peek_skill(skill_md_uri(path, self._scheme)) is not None
+    async def home_around(self, path: str, uri: str) -> Home | None:
+        """The innermost skill visible at or around ``path``."""
+        contested: NotFoundError | None = None
+        while path:
+            try:
+                home = await self.home(path, uri)
+            except NotFoundError as error:  # its files may still belong to a visible skill further out
+                home, contested = None, contested or error
+            if home is not None:
+                return home
+            path = path.rpartition("/")[0]
+        if contested is not None:
+            raise contested
+        return None
 
-
-class _Home(NamedTuple):
-    """The source of a visible skill, its path there, and its visible path."""
-
-    mount: Mount
-    inner: str
-    visible: str
+    async def _has(self, mount: Mount, path: str | None) -> bool:
+        return bool(path) and await mount.catalog.peek_skill(skill_md_uri(path, self._scheme)) is not None
 
 
 def unique_labels(names: Sequence[str]) -> list[str]:
@@ -181,16 +193,18 @@ class CombinedCatalog(Catalog):
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page: the sources in order, and the skills of each in its order."""
-        index, inner = self._place(cursor)
+        index, inner = 0, None
+        if cursor is not None:
+            label, _, inner = decode_cursor("combined", cursor).partition("\n")
+            labels = [mount.label for mount in self.mounts]
+            index, inner = (labels.index(label), inner or None) if label in labels else (len(labels), None)
         room = clamp_limit(limit)
         claims = self._claims()
         entries: list[SkillEntry] = []
         while index < len(self.mounts) and len(entries) < room:
             mount = self.mounts[index]
             page = await mount.catalog.list_skills(inner, room - len(entries))
-            for entry in page.items:
-                visible = await claims.visible_path(mount, mount.outer(entry.path))
-                entries.append(_at(entry, visible))
+            entries += [await _moved(claims, mount, entry) for entry in page.items]
             inner = page.next_cursor
             index += inner is None
         if index == len(self.mounts):
@@ -200,63 +214,52 @@ class CombinedCatalog(Catalog):
     async def unlisted(self) -> list[SkillEntry]:
         """The unlisted skills of every source, under their visible URIs."""
         claims = self._claims()
-        entries: list[SkillEntry] = []
-        for mount in self.mounts:
-            for entry in await mount.catalog.unlisted():
-                visible = await claims.visible_path(mount, mount.outer(entry.path))
-                entries.append(_at(entry, visible))
-        return entries
+        return [
+            await _moved(claims, mount, entry) for mount in self.mounts for entry in await mount.catalog.unlisted()
+        ]
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, under its visible URI."""
-        home = await self._home_of(uri)
-        entry = await home.mount.catalog.get_skill(skill_md_uri(home.inner, self._scheme))
-        return _at(entry, home.visible)
+        home, inner = await self._skill_at(uri)
+        return _at(await home.mount.catalog.get_skill(inner), home.visible)
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """The entry, if its source knows it without work."""
-        try:
-            home = await self._home_of(uri)
-        except NotFoundError:
-            return None
-        entry = await home.mount.catalog.peek_skill(skill_md_uri(home.inner, self._scheme))
-        return None if entry is None else _at(entry, home.visible)
+        with suppress(NotFoundError):
+            home, inner = await self._skill_at(uri)
+            entry = await home.mount.catalog.peek_skill(inner)
+            return None if entry is None else _at(entry, home.visible)
+        return None
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:
+        """The original archive of one skill, from its source."""
+        with suppress(NotFoundError):
+            home, inner = await self._skill_at(uri)
+            return await home.mount.catalog.ready_archive(inner)
+        return None
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """Whether all sources are unchanged: a skill of one may decide the name of a skill of another."""
         tests = [await mount.catalog.unchanged() for mount in self.mounts]
         if uri is not None:
-            tests.append(await self._unchanged_file(uri))
+            try:
+                path = self._path(uri)
+                home = await self._claims().home_around(path.rpartition("/")[0], uri)
+            except SkillwireError:
+                return None
+            if home is None:
+                return None
+            tests.append(await home.mount.catalog.unchanged(home.uri(path, self._scheme)))
         known = [test for test in tests if test is not None]
         return (lambda: all(test() for test in known)) if len(known) == len(tests) else None
-
-    async def _unchanged_file(self, uri: str) -> Callable[[], bool] | None:
-        try:
-            path = self._path(uri)
-            home = await self._around(path.rpartition("/")[0], uri)
-        except SkillwireError:
-            return None
-        if home is None:
-            return None
-        inner = format_uri(f"{home.inner}{path[len(home.visible) :]}", self._scheme)
-        return await home.mount.catalog.unchanged(inner)
-
-    async def ready_archive(self, uri: str) -> ReadyArchive | None:
-        """The archive that one skill came in, from its source."""
-        try:
-            home = await self._home_of(uri)
-        except NotFoundError:
-            return None
-        return await home.mount.catalog.ready_archive(skill_md_uri(home.inner, self._scheme))
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, from the source of its skill."""
         path = self._path(uri)
-        home = await self._around(path.rpartition("/")[0], uri)
+        home = await self._claims().home_around(path.rpartition("/")[0], uri)
         if home is None:
             raise no_file(uri)
-        inside = path[len(home.visible) :]
-        file = await home.mount.catalog.read_file(format_uri(f"{home.inner}{inside}", self._scheme))
+        file = await home.mount.catalog.read_file(home.uri(path, self._scheme))
         return file._replace(uri=format_uri(path, self._scheme))
 
     async def read_directory(
@@ -264,11 +267,10 @@ class CombinedCatalog(Catalog):
     ) -> Page[DirectoryChild]:
         """One page of a directory, from the source of its skill."""
         path = self._path(uri)
-        home = await self._around(path, uri)
+        home = await self._claims().home_around(path, uri)
         if home is None:
             raise no_directory(uri)
-        inner = format_uri(f"{home.inner}{path[len(home.visible) :]}", self._scheme)
-        page = await home.mount.catalog.read_directory(inner, cursor, limit)
+        page = await home.mount.catalog.read_directory(home.uri(path, self._scheme), cursor, limit)
         items = [child._replace(uri=format_uri(f"{path}/{child.name}", self._scheme)) for child in page.items]
         return Page(items, page.next_cursor)
 
@@ -277,7 +279,7 @@ class CombinedCatalog(Catalog):
         claims, found = self._claims(), set[str]()
         for mount in self.mounts:
             for plain in (beginning, beginning.removeprefix(f"{mount.label}/")):
-                for inner in await mount.catalog.suggest(mount.inner_beginning(plain), limit):
+                for inner in await mount.catalog.suggest(mount.inner(plain) or "", limit):
                     found.add(await claims.visible_path(mount, mount.outer(inner)))
         return sorted(path for path in found if path.startswith(beginning))[:limit]
 
@@ -302,7 +304,17 @@ class CombinedCatalog(Catalog):
                 plain = mount.outer(entry.path)
                 visible = await claims.visible_path(mount, plain)
                 if visible != plain:
-                    problems.append(_collision(plain, visible, mount.label))
+                    problems.append(
+                        Diagnostic(
+                            "catalog-collision",
+                            f"{plain!r} is also a label or the path of a skill of another source, or lies inside"
+                            f" one; the one from {mount.label!r} is served at {visible!r}",
+                            "give one of the sources a prefix",
+                            file=f"{plain}/{SKILL_MD}",
+                            skill=plain,
+                            other=visible,
+                        )
+                    )
         return problems
 
     async def ignored(self) -> list[str]:
@@ -322,53 +334,20 @@ class CombinedCatalog(Catalog):
     def _claims(self) -> Claims:
         return Claims(self.mounts, self._scheme)
 
-    async def _home_of(self, uri: str) -> _Home:
-        """The skill whose ``SKILL.md`` is at ``uri``."""
+    async def _skill_at(self, uri: str) -> tuple[Home, str]:
+        """The skill whose ``SKILL.md`` is at ``uri``, and its URI at its source."""
         path, home = self._path(uri), None
         if path.endswith(f"/{SKILL_MD}"):
-            home = await self._home(self._claims(), path[: -len(SKILL_MD) - 1], uri)
+            home = await self._claims().home(path[: -len(SKILL_MD) - 1], uri)
         if home is None:
             raise no_skill(uri)
-        return home
-
-    async def _home(self, claims: Claims, path: str, uri: str) -> _Home | None:
-        """The skill visible at exactly ``path``."""
-        claim = await claims.at(path)
-        if claim is not None:
-            return _Home(*claim, path)
-        contenders = await claims.of(path)
-        if contenders:
-            candidates = [await claims.visible_path(contender.mount, path) for contender in contenders]
-            raise _ambiguous(uri, candidates, self._scheme)
-        return None
-
-    async def _around(self, path: str, uri: str) -> _Home | None:
-        """The innermost skill visible at or around ``path``."""
-        claims, contested = self._claims(), None
-        while path:
-            try:
-                home = await self._home(claims, path, uri)
-            except NotFoundError as error:  # its files may still belong to a visible skill further out
-                home, contested = None, contested or error
-            if home is not None:
-                return home
-            path = path.rpartition("/")[0]
-        if contested is not None:
-            raise contested
-        return None
+        return home, home.uri(path, self._scheme)
 
     def _path(self, uri: str) -> str:
         parsed = parse_uri(uri)
         if parsed.scheme != self._scheme:
             raise no_skill(uri)
         return parsed.path
-
-    def _place(self, cursor: str | None) -> tuple[int, str | None]:
-        if cursor is None:
-            return 0, None
-        label, _, inner = decode_cursor("combined", cursor).partition("\n")
-        labels = [mount.label for mount in self.mounts]
-        return (labels.index(label), inner or None) if label in labels else (len(labels), None)
 
 
 class _CombinedStream(ChangeStream):
@@ -437,26 +416,14 @@ class _CombinedStream(ChangeStream):
         """The other mounts that claim ``path``, if ``mount`` may claim it."""
         if not claims.may_claim(mount, path):
             return []
-        return [claim.mount for claim in await claims.of(path) if claim.mount is not mount]
+        return [other for other in await claims.of(path) if other is not mount]
+
+
+async def _moved(claims: Claims, mount: Mount, entry: SkillEntry) -> SkillEntry:
+    """An entry of ``mount`` under its visible URI."""
+    return _at(entry, await claims.visible_path(mount, mount.outer(entry.path)))
 
 
 def _at(entry: SkillEntry, path: str) -> SkillEntry:
     """The entry with its URIs below ``path``, which ends with its path at the source."""
     return UriMap(path.removesuffix(entry.path).rstrip("/")).entry(entry)
-
-
-def _collision(plain: str, visible: str, label: str) -> Diagnostic:
-    return Diagnostic(
-        "catalog-collision",
-        f"{plain!r} is also a label or the path of a skill of another source, or lies inside one;"
-        f" the one from {label!r} is served at {visible!r}",
-        "give one of the sources a prefix",
-        file=f"{plain}/{SKILL_MD}",
-        skill=plain,
-        other=visible,
-    )
-
-
-def _ambiguous(uri: str, paths: Sequence[str], scheme: str) -> NotFoundError:
-    candidates = " or ".join(skill_md_uri(path, scheme) for path in paths)
-    return NotFoundError("skill-ambiguous", f"{uri!r:.300} could mean several skills", f"use {candidates}")
