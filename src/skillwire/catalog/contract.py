@@ -30,7 +30,7 @@ from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from skillwire.skill import Diagnostic, Json, SkillEntry
@@ -115,6 +115,10 @@ class Change:
     def uris(self) -> frozenset[str]:
         """The URIs of all affected skills."""
         return self.added | self.changed | self.removed
+
+    def translate(self, uris: Callable[[frozenset[str]], Iterable[str]]) -> Change:
+        """The change with each of its three sets replaced by the result of ``uris``."""
+        return Change(*(frozenset(uris(each)) for each in (self.added, self.changed, self.removed)))
 
     def then(self, later: Change) -> Change:
         """Both changes merged. Added then removed is nothing; removed then added is a change."""
@@ -227,6 +231,26 @@ class ChangeStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class RelayStream(ChangeStream):
+    """The changes of other streams, each translated by the function beside its stream when it happens.
+
+    A stream that translates when a change is taken, as that of a combined catalog does, cannot be a source: it
+    forwards other URIs (see ``forward``).
+    """
+
+    def __init__(self, sources: Iterable[tuple[ChangeStream, Callable[[Change], Change]]]) -> None:
+        super().__init__(ChangeFeed())
+        self._sources = list(sources)
+        for source, translate in self._sources:
+            source.forward(lambda change, translate=translate: self.push(translate(change)))
+
+    def close(self) -> None:
+        """Unsubscribe from all streams."""
+        for source, _ in self._sources:
+            source.close()
+        super().close()
 
 
 class Catalog(ABC):

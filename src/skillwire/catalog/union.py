@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -22,11 +23,11 @@ from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
     Catalog,
     Change,
-    ChangeFeed,
     ChangeStream,
     DirectoryChild,
     Page,
     ReadyArchive,
+    RelayStream,
     SkillFile,
     SkillTemplate,
     no_directory,
@@ -350,23 +351,14 @@ class CombinedCatalog(Catalog):
         return parsed.path
 
 
-class _CombinedStream(ChangeStream):
+class _CombinedStream(RelayStream):
     """The streams of several sources. Visible names are computed when a change is taken (S1, N1)."""
 
     def __init__(self, mounts: Sequence[Mount], scheme: str) -> None:
-        super().__init__(ChangeFeed())
         self._mounts = mounts
         self._scheme = scheme
         self._waiting: dict[Mount, Change] = {}
-        self._sources = [mount.catalog.changes() for mount in mounts]
-        for mount, stream in zip(mounts, self._sources, strict=True):
-            stream.forward(lambda change, mount=mount: self._note(mount, change))
-
-    def close(self) -> None:
-        """Stop listening to every source."""
-        for stream in self._sources:
-            stream.close()
-        super().close()
+        super().__init__((mount.catalog.changes(), partial(self._note, mount)) for mount in mounts)
 
     async def pending(self) -> Change:
         """What changed, under the names that are visible now."""
@@ -384,10 +376,10 @@ class _CombinedStream(ChangeStream):
             raise
         return merged
 
-    def _note(self, mount: Mount, change: Change) -> None:
+    def _note(self, mount: Mount, change: Change) -> Change:
         if self._sink is None:  # a forwarded change is not taken later
             self._waiting[mount] = self._waiting.get(mount, Change()).then(change)
-        self.push(change)
+        return change
 
     async def _outside(self, claims: Claims, mount: Mount, change: Change) -> Change:
         """The change under visible names. A skill that takes or leaves a path also moves another skill there."""

@@ -185,10 +185,9 @@ class VisibleCatalog(Catalog):
             self._paths = None
 
     def _visible(self, change: Change) -> Change:
-        def seen(uris: frozenset[str]) -> frozenset[str]:
-            return frozenset(uri for uri in uris if self.may_see(skill_root(parse_uri(uri)).path))
-
-        return Change(seen(change.added), seen(change.changed), seen(change.removed))
+        return change.translate(
+            lambda uris: (uri for uri in uris if self.may_see(skill_root(parse_uri(uri)).path))
+        )
 
 
 class _VisibleStream(ChangeStream):

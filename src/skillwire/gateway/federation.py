@@ -9,6 +9,7 @@ clients (``upstream.py``).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -17,11 +18,11 @@ from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
     Catalog,
     Change,
-    ChangeFeed,
     ChangeStream,
     DirectoryChild,
     Page,
     ReadyArchive,
+    RelayStream,
     SkillFile,
     no_directory,
     no_file,
@@ -34,7 +35,7 @@ from skillwire.gateway.upstream import safe_error, upstream_problems
 from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from skillwire.client.remote import RemoteCatalog
     from skillwire.gateway.approval_gate import ApprovalGate
@@ -134,7 +135,10 @@ class FederatedCatalog(Catalog):
 
     def changes(self) -> ChangeStream:
         """A stream of the changes of all upstreams."""
-        return _FederatedStream(self._upstreams.values())
+        return RelayStream(
+            (each.gate.changes(), lambda change, each=each: change.translate(partial(map, each.uri_map().outer)))
+            for each in self._upstreams.values()
+        )
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""
@@ -221,24 +225,3 @@ async def _answer(upstream: Upstream, uri: str, asked: Awaitable[T]) -> T:
         if safe is error:
             raise
         raise safe from error
-
-
-class _FederatedStream(ChangeStream):
-    """The changes of all upstreams, with the URIs of the gateway."""
-
-    def __init__(self, upstreams: Iterable[Upstream]) -> None:
-        super().__init__(ChangeFeed())
-        self._sources = [(upstream, upstream.gate.changes()) for upstream in upstreams]
-        for upstream, source in self._sources:
-            source.forward(lambda change, upstream=upstream: self._push_mapped(upstream, change))
-
-    def _push_mapped(self, upstream: Upstream, change: Change) -> None:
-        outer = upstream.uri_map().outer
-        sets = (change.added, change.changed, change.removed)
-        self.push(Change(*(frozenset(map(outer, uris)) for uris in sets)))
-
-    def close(self) -> None:
-        """Stop listening to every upstream."""
-        for _, source in self._sources:
-            source.close()
-        super().close()
