@@ -19,7 +19,8 @@ from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import read_listing
 from skillwire.catalog.scan_cache import load_cached
 from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
-from skillwire.errors import ApprovalError, NotFoundError, UpstreamError
+from skillwire.client.servers import target_kind
+from skillwire.errors import ApprovalError, FormatError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import CommandServer, ServerPlace
@@ -136,12 +138,14 @@ async def open_target(
     home: Path,
     on_skill: Callable[[int], None] | None = None,
 ) -> AsyncGenerator[Catalog]:
-    """Open a target as a catalog: a command (a list of words), a URL, a folder, a saved listing, or a label.
+    """Open a target as a catalog: a command (a list of words), a folder, a repository, a URL, or a label.
 
     A label is looked up in ``options.config``, or in the files of hosts below ``home`` and ``folder``. ``target``
-    may also be an entry of such a file.
+    may also be an entry of such a file, or the path of a saved listing.
     """
-    local = _open_local(target, options, home, on_skill) if isinstance(target, str) else None
+    local: Catalog | None = None
+    if isinstance(target, str) and options.config is None:
+        local = await _open_git(target, options) or _open_local(target, home, on_skill)
     if local is not None:
         yield local
         return
@@ -185,10 +189,32 @@ async def _connect(
         return await stack.enter_async_context(opened(other)), other
 
 
-def _open_local(
-    target: str, options: TargetOptions, home: Path, on_skill: Callable[[int], None] | None
-) -> Catalog | None:
-    if options.config is not None or "://" in target or not os.path.exists(target):
+async def _open_git(target: str, options: TargetOptions) -> GitCatalog | None:
+    """Fetch a repository, or return ``None`` if the target is something else."""
+    if target_kind(target) != "git":
+        return None
+    from skillwire.catalog.git import GitCatalog
+    from skillwire.catalog.git_source import is_short
+
+    if options.headers:
+        raise FormatError(
+            "header-unused", "--header is for MCP servers; git signs in by itself", "omit it: git help credentials"
+        )
+    limits = DEFAULT_LIMITS
+    if options.timeout is not None:
+        limits = replace(limits, max_git_seconds=options.timeout)
+    catalog = GitCatalog(target, limits=limits)
+    try:
+        await catalog.refresh()
+    except (NotFoundError, UpstreamError) as error:
+        if is_short(target) and error.reference in ("git-sign-in", "git-unknown", "git-unreachable"):
+            error.message = f"no folder here has the path {target!r:.200}, and on GitHub: {error.message}"
+        raise
+    return catalog
+
+
+def _open_local(target: str, home: Path, on_skill: Callable[[int], None] | None) -> Catalog | None:
+    if target_kind(target) != "path":
         return None
     from skillwire.client.servers import check_local_name
 
@@ -224,7 +250,13 @@ async def server_place(
     if isinstance(target, str):
         _check_label(target, options)
         configs = find_configs(folder, home) if options.config is None else iter([options.config])
-        file, entry = find_server(target, configs)
+        try:
+            file, entry = find_server(target, configs)
+        except NotFoundError as error:
+            if error.reference == "server-unknown" and options.config is None:
+                error.message = f"no file or folder is called {target!r:.100}, and {error.message}"
+                error.hint = "use a path, owner/repository, a URL, a label, or a command after --"
+            raise
         if options.config is None and not is_own(file, home):
             check_own_configs(target, home)
             await options.consent(file, target, entry)
@@ -239,8 +271,8 @@ def _check_label(target: str, options: TargetOptions) -> None:
     if options.config is None and (os.sep in target or target.startswith(".")):
         raise NotFoundError(
             "target-unknown",
-            f"{target!r:.200} is neither a folder nor an archive",
-            "use a folder, an archive, a URL, a label, or a command after --",
+            f"{target!r:.200} is not a folder, an archive or a repository",
+            "use a path that exists, owner/repository, a URL, a label, or a command after --",
         )
 
 

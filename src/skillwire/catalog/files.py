@@ -131,12 +131,16 @@ class StoredCatalog(SnapshotCatalog):
     async def _load(self) -> Change:
         listed = await self._list_stored()
         stored = {file.path: file for file in listed.files}
+        problems: dict[str, list[Diagnostic]] = {}
+        for problem in listed.problems:
+            for folder in parents(problem.file):
+                problems.setdefault(folder, []).append(problem)
         known: dict[str, _Known] = {}
         for folder, members in files_by_skill(stored).items():
             if _is_ignored(folder):
                 continue
             files = {inside: stored[path] for inside, path in members.items()}
-            inside = tuple(each for each in listed.problems if each.file and each.file.startswith(f"{folder}/"))
+            inside = tuple(problems.get(folder, ()))
             before, contents = self._known.get(folder), frozenset(files.values())
             if before is not None and before.files == contents and before.problems == inside:
                 known[folder] = before

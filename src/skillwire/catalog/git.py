@@ -29,17 +29,21 @@ from skillwire.catalog.git_source import GitSource, parse_git_source
 from skillwire.catalog.memory import name_in
 from skillwire.catalog.scan import printable
 from skillwire.catalog.scan_cache import cache_folder
+from skillwire.catalog.snapshot import files_by_skill
 from skillwire.errors import LimitError, NotFoundError, SkillwireError, StoreError, UpstreamError
-from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
+    from skillwire.catalog.contract import Change
+
 _REGULAR, _EXECUTABLE = "100644", "100755"
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 _BUSY_SECONDS = 0.05
+_AHEAD_BYTES = 32 * MIB
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
 HISTORY = 200  # commits that ``GitRepository.position`` searches
 
@@ -130,8 +134,12 @@ class GitRepository:
                 files.append(GitFile(path, blob, int(size), mode == _EXECUTABLE))
             else:
                 links[path] = _KINDS.get(mode, "not a file")
-            if len(files) + len(links) > self._limits.max_tree_entries:
-                raise LimitError("git-too-large", "the repository has too many files", "name a folder: #folder")
+            is_deep = path.count("/") > self._limits.max_depth
+            if is_deep or len(files) + len(links) > self._limits.max_tree_entries:
+                what = f"folders deeper than {self._limits.max_depth} levels" if is_deep else "too many files"
+                raise LimitError(
+                    "git-too-large", f"the repository has {what}", "name a folder: #folder", rule="B1"
+                )
         return GitTree(commit, tuple(files), links)
 
     async def read_all(self, blobs: Sequence[str], *, size: int) -> dict[str, bytes]:
@@ -213,6 +221,7 @@ class GitCatalog(StoredCatalog):
         super().__init__(poll_seconds=poll_seconds, scheme=scheme, limits=limits)
         self.source = parse_git_source(source) if isinstance(source, str) else source
         self.commit: str | None = None  # the commit that is served
+        self._ahead: Mapping[str, bytes] = {}  # new bytes by object id, while the catalog is loaded
         self.repository = GitRepository(
             self.source, cache_folder("git") if cache is None else Path(cache), limits=limits
         )
@@ -228,16 +237,31 @@ class GitCatalog(StoredCatalog):
         name = await self._root_name(tree)
         prefix = f"{name}/" if name else ""
         self.commit = commit
-        files = [
-            StoredFile(prefix + file.path, file.blob, file.size, executable=file.executable) for file in tree.files
-        ]
-        return Stored(files, [_skipped(prefix + path, kind) for path, kind in tree.links.items()])
+        files = {
+            prefix + file.path: StoredFile(prefix + file.path, file.blob, file.size, executable=file.executable)
+            for file in tree.files
+        }
+        # Most repositories are small: all their new files are read at once, not with one process for each skill.
+        members = {path for skill in files_by_skill(files).values() for path in skill.values()}
+        new = [files[path] for path in members if files[path] != self._stored.get(path)]
+        if sum(file.size or 0 for file in new) <= _AHEAD_BYTES:
+            self._ahead = await self._read_blobs(new)
+        return Stored(list(files.values()), [_skipped(prefix + path, kind) for path, kind in tree.links.items()])
+
+    async def _load(self) -> Change:
+        try:
+            return await super()._load()
+        finally:
+            self._ahead = {}
 
     async def _read_stored(self, files: Sequence[StoredFile]) -> Mapping[str, bytes]:
-        blobs = {file.path: cast("str", file.version) for file in files}
+        is_ahead = all(file.version in self._ahead for file in files)
+        data = self._ahead if is_ahead else await self._read_blobs(files)
+        return {file.path: data[cast("str", file.version)] for file in files}
+
+    async def _read_blobs(self, files: Sequence[StoredFile]) -> Mapping[str, bytes]:
         size = sum(file.size or 0 for file in files)
-        data = await self.repository.read_all(sorted(set(blobs.values())), size=size)
-        return {path: data[blob] for path, blob in blobs.items()}
+        return await self.repository.read_all(sorted({cast("str", file.version) for file in files}), size=size)
 
     async def _root_name(self, tree: GitTree) -> str:
         """The name of the skill at the root of the tree; empty if the root is not a skill."""

@@ -48,6 +48,7 @@ _ORIGIN_SECONDS = 10.0
     examples="""\
   skillwire list                                 the current folder
   skillwire list ./skills --tree                 with all files
+  skillwire list acme/skills@v1#team             a Git repository on GitHub, at a tag, a folder of it
   skillwire list localhost:8000                  a server; /mcp is tried too
   skillwire list https://skills.example.com/mcp --header 'Authorization: Bearer …'
   skillwire list my-server                       a label from .mcp.json, Claude Desktop, Cursor or VS Code

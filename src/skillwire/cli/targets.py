@@ -1,7 +1,8 @@
 """TARGET and SKILL on the command line.
 
-A TARGET is a folder, an archive, a URL, a label from an ``mcpServers`` file, or a command. All of them become a
-``Catalog``, so that a verb works with each. A SKILL is a name, a path or a URI; an unknown one gets suggestions.
+A TARGET is a folder, an archive, a Git repository, a URL, a label from an ``mcpServers`` file, or a command
+(``target_kind``). All of them become a ``Catalog``, so that a verb works with each. A SKILL is a name, a path or a
+URI; an unknown one gets suggestions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
     from skillwire.skill import Diagnostic, SkillEntry
 
-_TARGET_HELP = "a folder, an archive, a URL, a label from an mcpServers file, or a command after --"
+_TARGET_HELP = (
+    "a folder, an archive, owner/repository or the URL of a Git repository, the URL of a server, a label from an"
+    " mcpServers file, or a command after --"
+)
 TARGET = argument("target", "TARGET", _TARGET_HELP, type=Place())
 OPTIONAL_TARGET = argument(
     "target", "[TARGET]", f"{_TARGET_HELP} (default: the current folder)", type=Place(), required=False

@@ -19,9 +19,10 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from skillwire.catalog.git_source import is_git_source
 from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError
 
@@ -59,6 +60,18 @@ def with_usual_path(url: str) -> str | None:
     """Return the URL with the path ``/mcp``, or ``None`` if it has a path."""
     parts = urlsplit(url)
     return None if parts.path.strip("/") else parts._replace(path="/mcp").geturl()
+
+
+def target_kind(target: str) -> Literal["git", "url", "path", "label"]:
+    """What a word in place of a TARGET means: the first of these that it can be.
+
+    A path that exists comes before ``owner/repository`` and before a label.
+    """
+    if is_git_source(target):
+        return "git"
+    if os.path.exists(target):
+        return "path"
+    return "label" if as_url(target) is None else "url"
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,6 +291,17 @@ async def test_a_tree_that_repeats_itself_billions_of_times_is_not_listed(
 
 @rule("B1")
 @pytest.mark.anyio
+async def test_a_tree_that_is_too_deep_is_not_listed(repository: Repository, tmp_path: Path) -> None:
+    ident, mode = repository.git("rev-parse", "HEAD:flat/SKILL.md"), "100644"
+    for _ in range(70):
+        ident, mode = raw_tree(repository, (mode, b"d", ident)), "40000"
+    with pytest.raises(LimitError) as refusal:
+        await GitCatalog(f"{repository.folder}@main", tmp_path / "cache").refresh()
+    assert refusal.value.reference == "git-too-large"
+
+
+@rule("B1")
+@pytest.mark.anyio
 async def test_a_small_pack_with_a_huge_object_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
     """A delta of a few bytes can copy its base any number of times."""
     base, copies, megabyte = os.urandom(1024), 16 * 1024, 1024 * 1024
