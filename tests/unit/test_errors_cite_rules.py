@@ -21,7 +21,7 @@ ERRORS = {
     "FormatError", "NotFoundError", "ProtocolError", "VerificationError", "LimitError", "UpstreamError",
 }  # fmt: skip
 ALWAYS_RULED = {"VerificationError", "LimitError"}  # nobody else's business: they exist for a rule's sake
-HINTED = ("skill/verify", "client/dialects/", "client/servers", "client/meter")
+HINTED = ("skill/verify", "client/dialects/", "client/servers", "client/bounds")
 
 
 @dataclass(frozen=True)
