@@ -34,8 +34,8 @@ from skillwire.cli.install_session import (
 )
 from skillwire.cli.printer import Printer, counted, cut_line, line, listed, size_of, visible
 from skillwire.cli.prompts import can_ask, choose
-from skillwire.cli.targets import TARGET_OPTIONS, resolve_skill, run_on_targets, target_text
-from skillwire.errors import FormatError, SkillwireError
+from skillwire.cli.targets import TARGET_OPTIONS, print_problems, resolve_skill, run_on_targets, target_text
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,6 +76,7 @@ _LONGEST = 80
     targets=1,
     examples="""\
   skillwire add https://skills.example.com/mcp refunds --agent claude-code
+  skillwire add acme/skills@v1 --agent claude-code                     choose from a Git repository
   skillwire add my-server refunds release --agent codex --agent cursor --global
   skillwire add refunds --agent claude-code --link -- npx some-mcp-server
   skillwire add ./skills refunds --agent-dir ./tools/skills --yes     in a script
@@ -127,9 +128,17 @@ async def _wanted(catalog: Catalog, arguments: Arguments, printer: Printer) -> l
     if arguments.skills:
         return list(dict.fromkeys(arguments.skills))
     entries = [entry async for entry in catalog.entries()]
+    print_problems((each for each in await catalog.problems() if each.refuses), printer)
+    if not entries:
+        raise NotFoundError(
+            "skills-missing",
+            f"no skills in {target_text(arguments)}",
+            "a skill is a folder with a file named SKILL.md",
+        )
     if arguments.is_all:
         printer.talk(f"{counted(len(entries), 'skill')}: {listed(entry.path for entry in entries)}")
         return [entry.uri for entry in entries]
+    printer.talk(f"{counted(len(entries), 'skill')} in {target_text(arguments)}:")
     offered = {entry.uri: f"{entry.path}: {cut_line(entry.description, _LONGEST)}" for entry in entries}
     found = await choose("Which skills? Numbers: ", offered, printer, names=False)
     if not found:
@@ -278,12 +287,15 @@ async def _add_locked(arguments: Arguments, printer: Printer) -> int:
     except SkillwireError as error:
         return _nothing_written([error], printer)
     missing = [name for name, files in ready.items() if not files]
-    groups = chosen(lock, missing) if missing else {}
-    headers = headers_for(list(groups), arguments)
+    groups: dict[tuple[Server, str | None], list[Installed]] = {}
+    for server, skills in (chosen(lock, missing) if missing else {}).items():
+        for skill in skills:
+            groups.setdefault((server, skill.commit), []).append(skill)
+    headers = headers_for([server for server, _ in groups], arguments)
     errors: list[SkillwireError] = []
-    for server, skills in groups.items():
+    for (server, commit), skills in groups.items():
         try:
-            async with open_server(server, scope, arguments, headers, printer) as catalog:
+            async with open_server(server, scope, arguments, headers, printer, commit) as catalog:
                 for skill in skills:
                     try:
                         ready[skill.name] = await _fetch_locked(catalog, skill, scope)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.cli.targets import TIMEOUT, parse_headers
-from skillwire.errors import ApprovalError, FormatError, UpstreamError
+from skillwire.errors import ApprovalError, FormatError, NotFoundError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
@@ -142,7 +142,8 @@ def show_skill(fetched: Fetched, server: Server, printer: Printer) -> None:
     from skillwire.skill.approval import has_contents
 
     kind = "load" if has_contents(fetched.entry) else "dynamic"
-    request = ApprovalRequest(kind, server_text(server), fetched.entry, fetched.review)
+    where = server_text(server) + (f" at commit {fetched.commit[:12]}" if fetched.commit else "")
+    request = ApprovalRequest(kind, where, fetched.entry, fetched.review)
     for each in page(request, None, at_most=_ROWS, to_install=True):
         printer.talk(each)
 
@@ -161,8 +162,11 @@ def show_backups(outcome: Outcome, printer: Printer) -> None:
 
 
 def server_text(server: Server) -> str:
-    """Return a server as a user would type it."""
-    return shlex.join(server.words) if server.kind == "command" else server.words[0]
+    """Return a server as a user would type it. The path of a folder looks different from owner/repository."""
+    if server.kind == "command":
+        return shlex.join(server.words)
+    is_bare = server.kind == "folder" and not server.words[0].startswith(("/", "."))
+    return f"./{server.words[0]}" if is_bare else server.words[0]
 
 
 def chosen(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
@@ -190,34 +194,72 @@ def headers_for(servers: Sequence[Server], arguments: Arguments) -> dict[str, st
 
 @contextmanager
 def naming(server: Server) -> Generator[None]:
-    """Add the name of the server to connection errors, because a lock may have many."""
+    """Add the name of the server to connection errors, because a lock may have many. Those of Git have it."""
     try:
         yield
     except UpstreamError as error:
+        if server.kind == "git":
+            raise
         error.message = f"{line(server_text(server))[:200]}: {error.message}"
         raise
 
 
 @asynccontextmanager
 async def open_server(
-    server: Server, scope: InstallScope, arguments: Arguments, headers: dict[str, str], printer: Printer
+    server: Server,
+    scope: InstallScope,
+    arguments: Arguments,
+    headers: dict[str, str],
+    printer: Printer,
+    commit: str | None = None,
 ) -> AsyncGenerator[Catalog]:
-    """Open a server from the lock as a catalog."""
+    """Open a server from the lock as a catalog; a repository at ``commit``, if it is given."""
     from skillwire.bootstrap import TargetOptions, open_target
     from skillwire.install.servers import base_of, needs_consent, target_of
 
-    base, (target, config) = base_of(scope), target_of(server, scope)
+    base, (target, config) = base_of(scope), target_of(server, scope, commit)
     foreign = needs_consent(server, scope)
     if foreign is not None:
         await ask_for_servers(printer, "--allow-servers", is_given=arguments.allow_servers)(*foreign)
         if server.kind == "label":
             target, config = foreign.entry, None  # exactly the entry that was allowed
+    if server.kind == "git":
+        headers = {}  # they are for the MCP servers in the lock; git signs in by itself
     options = TargetOptions(
         config, headers, server.dialect, server.era or "auto", start_in=base, timeout=arguments.timeout
     )
-    with naming(server):
-        async with open_target(target, options, folder=base, home=scope.home) as catalog:
-            yield catalog
+    async with AsyncExitStack() as stack:
+        try:
+            with naming(server):
+                opened = open_target(target, options, folder=base, home=scope.home)
+                catalog = await stack.enter_async_context(opened)
+        except NotFoundError as error:
+            if commit is None or error.reference != "git-ref-unknown":
+                raise
+            raise NotFoundError(
+                "lock-commit-gone",
+                f"{server_text(server)!r:.200} no longer has the commit {commit[:12]} of the lock: its history was"
+                " rewritten",
+                f"see what it has now: {scope.command('update')}",
+            ) from error
+        yield catalog
+
+
+async def report_rewritten(catalog: Catalog, skills: Sequence[Installed], printer: Printer) -> None:
+    """Warn if a commit in the lock is not in the history of the commit that the repository has now."""
+    from skillwire.catalog.git import HISTORY, GitCatalog
+
+    if not isinstance(catalog, GitCatalog) or catalog.commit is None:
+        return
+    for commit in sorted(
+        {skill.commit for skill in skills if skill.commit not in (None, catalog.commit)}, key=str
+    ):
+        position = await catalog.repository.position(str(commit), catalog.commit)
+        where = f"{line(str(catalog.source))}: the commit {str(commit)[:12]} in the lock is not"
+        if position == "rewritten":
+            printer.talk(f"warning: {where} in its history, which was rewritten; look closely at the changes")
+        elif position == "unknown":
+            printer.talk(f"note: {where} among the last {HISTORY} commits, so its history may have been rewritten")
 
 
 def _user() -> str:

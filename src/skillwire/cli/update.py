@@ -18,6 +18,7 @@ from skillwire.cli.install_session import (
     chosen,
     headers_for,
     open_server,
+    report_rewritten,
     require_approval,
     scope_of,
     server_text,
@@ -65,6 +66,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _check(arguments: Arguments, printer: Printer) -> int:
+    from skillwire.catalog.git import GitCatalog
     from skillwire.install.installation import promised_digests
     from skillwire.install.lock import require_lock
 
@@ -79,26 +81,39 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
     scope = scope_of(arguments)
     groups = chosen(require_lock(scope.lock_path), arguments.skills)
     headers = headers_for(list(groups), arguments)
-    titles, rows = ("skill", "state", "installed", "from"), list[tuple[str, ...]]()
+    rows = list[dict[str, str]]()
     for server, skills in groups.items():
+        commit: str | None = None
         try:
             async with open_server(server, scope, arguments, headers, printer) as catalog:
                 found = [await state_of(catalog, skill) for skill in skills]
+                commit = catalog.commit if isinstance(catalog, GitCatalog) else None
+                await report_rewritten(catalog, skills, printer)
         except SkillwireError as error:
             printer.error(error)
             found = ["unreachable"] * len(skills)
-        rows += [(s.name, state, s.at, server_text(server)) for s, state in zip(skills, found, strict=True)]
+        for skill, state in zip(skills, found, strict=True):
+            row = {"skill": skill.name, "state": state, "installed": skill.at, "from": server_text(server)}
+            rows.append(row | ({"commit": skill.commit or "", "newest": commit} if commit else {}))
     if arguments.json:
-        printer.json({"skills": [dict(zip(titles, row, strict=True)) for row in rows]})
+        printer.json({"skills": rows})
     else:
-        late = [tuple(line(cell) for cell in row) for row in rows if row[1] != "current"]
+        late = [row for row in rows if row["state"] != "current"]
         if late:
-            printer.table(titles, late)
+            titles = ("skill", "state", "installed", "from")
+            printer.table(titles, [tuple(line(row[key]) + _commits(row, key) for key in titles) for row in late])
         printer.talk(f"{len(rows) - len(late)} of {len(rows)} current")
-    states = {row[1] for row in rows}
+        if any(row["state"] == "changed" for row in late):
+            printer.talk(f"see the changes, and decide: {scope.command('update')}")
+    states = {row["state"] for row in rows}
     if "unreachable" in states:
         return Exit.USAGE
     return Exit.PROBLEMS if states - {"current"} else Exit.OK
+
+
+def _commits(row: dict[str, str], key: str) -> str:
+    """Return the installed and the newest commit, beside the place of a repository."""
+    return f" ({row['commit'][:7]} → {row['newest'][:7]})" if key == "from" and "newest" in row else ""
 
 
 async def _update(arguments: Arguments, printer: Printer) -> int:
@@ -112,6 +127,7 @@ async def _update(arguments: Arguments, printer: Printer) -> int:
     for server, skills in groups.items():
         try:
             async with open_server(server, scope, arguments, headers, printer) as catalog:
+                await report_rewritten(catalog, skills, printer)
                 done += [await _try_one(catalog, skill, scope, arguments, printer) for skill in skills]
         except SkillwireError as error:
             printer.error(error)
@@ -135,10 +151,13 @@ async def _try_one(
 async def _update_one(
     catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
 ) -> str:
-    from skillwire.install.installation import fetch, promised_digests, update
+    from skillwire.catalog.git import GitCatalog
+    from skillwire.install.installation import fetch, promised_digests, record_commit, update
 
     entry = await _current_entry(catalog, skill, scope)
     if promised_digests(entry) == skill.files and _is_unchanged(skill, scope, force=arguments.force):
+        if isinstance(catalog, GitCatalog) and catalog.commit != skill.commit:
+            record_commit(scope, skill, catalog.commit)
         printer.talk(f"{line(skill.name)} is up to date")
         return "current"
     with printer.progress("Reading", "files") as count:

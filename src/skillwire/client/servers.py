@@ -202,8 +202,8 @@ def _url_of(entry: Mapping[str, Any]) -> object:
 
 
 def written_place(entry: Mapping[str, Any]) -> str:
-    """The URL or the command of an entry, with variables not replaced, to show to the user."""
-    url = _url_of(entry)
+    """The URL, the command or the repository of an entry, with variables not replaced, to show to the user."""
+    url = entry["git"] if "git" in entry else _url_of(entry)
     if url is not None:
         return str(url)
     parts = (entry.get("command", ""), entry.get("args", []))

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.export import check_tree
+from skillwire.catalog.git import GitCatalog
 from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, VerificationError
 from skillwire.install.agents import AGENTS
@@ -49,11 +50,12 @@ _REMOVES = "nothing was removed; to remove it and keep a copy, add --force"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A skill that was read and verified, with its review."""
+    """A skill that was read and verified, with its review, and the commit if it is from a Git repository."""
 
     entry: SkillEntry
     files: Mapping[str, bytes]
     review: Review
+    commit: str | None = None
 
     @property
     def name(self) -> str:
@@ -85,7 +87,7 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
         except SkillwireError:
             fields = None
         review = with_nested(review, path, fields)
-    fetched = Fetched(entry, files, review)
+    fetched = Fetched(entry, files, review, catalog.commit if isinstance(catalog, GitCatalog) else None)
     check_tree(fetched.name, files)  # before the user is asked about files that cannot be written
     return fetched
 
@@ -168,7 +170,8 @@ def add(
             _check_ours(name, state, scope, is_ours=state.place.folder in ours)
         written = _stage(swap, layout, name, fetched.files)
         if known is None:
-            known = Installed(name, fetched.entry.uri, server, digests, merged, who.by, who.at, who.tool)
+            signed = (who.by, who.at, who.tool)
+            known = Installed(name, fetched.entry.uri, server, digests, merged, *signed, fetched.commit)
         swap.commit(lambda: lock.write(lock.now.having(replace(known, agents=merged))))
     for place in layout.places:
         forget(place.folder, name)
@@ -190,9 +193,16 @@ def update(scope: InstallScope, planned: Installed, fetched: Fetched, who: Signa
         ]
         kept = backups.keep(name, drifted)
         written = _stage(swap, layout, name, fetched.files)
-        new = replace(known, files=digests, by=who.by, at=who.at, tool=who.tool)
+        new = replace(known, files=digests, by=who.by, at=who.at, tool=who.tool, commit=fetched.commit)
         swap.commit(lambda: lock.write(lock.now.having(new)))
     return Outcome(written, kept)
+
+
+def record_commit(scope: InstallScope, planned: Installed, commit: str | None) -> None:
+    """Record the newest commit with the content of ``planned``: the recorded one may vanish from the history."""
+    with held_lock(scope.lock_path) as lock:
+        if lock.now.skills.get(planned.name) == planned:
+            lock.write(lock.now.having(replace(planned, commit=commit)))
 
 
 def remove(scope: InstallScope, name: str, agents: Collection[str], backups: Backups) -> Outcome:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast
 
+from skillwire.catalog.git_source import is_commit
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.agents import shown
 from skillwire.install.places import LOCK_NAME
@@ -37,12 +38,16 @@ if TYPE_CHECKING:
 
 VERSION = 1
 Mode: TypeAlias = Literal["copy", "link"]
-ServerKind: TypeAlias = Literal["url", "command", "folder", "label"]
-_KINDS: tuple[ServerKind, ...] = ("url", "command", "folder", "label")
+ServerKind: TypeAlias = Literal["url", "command", "folder", "label", "git"]
+_KINDS: tuple[ServerKind, ...] = ("url", "command", "folder", "label", "git")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 _SERVER_FIELDS = frozenset({*_KINDS, "config", "dialect", "era"})
-_SKILL_FIELDS = frozenset({"agents", "at", "by", "files", "server", "tool", "uri"})
+_SKILL_FIELDS = frozenset({"agents", "at", "by", "commit", "files", "server", "tool", "uri"})
 _URL = re.compile(r"https?://[^/]", re.IGNORECASE)
+_GIT = re.compile(
+    r"(https?|ssh)://[^/]|\.{0,2}/|[^/:@-][^/:@]*@[^/:@]+:"
+)  # not owner/repository, which may be a folder
+_SECRET = re.compile(r"https?://[^/]*@|ssh://[^/@]*:[^/@]*@", re.IGNORECASE)
 _DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _FIX = "correct it, or restore it from version control; nothing was changed"
 _MAX_BYTES = 64 * MIB
@@ -53,7 +58,10 @@ _RESOLVE = "resolve the merge conflict in it; nothing was changed"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How to reach a server again: a URL, a command, a folder or archive (relative to the lock), or a label."""
+    """How to reach the source again: a URL, a command, a folder or archive, a label, or a Git repository.
+
+    Paths are relative to the lock of a project. A repository is recorded with its ref and folder.
+    """
 
     kind: ServerKind
     words: tuple[str, ...]
@@ -79,7 +87,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One installed skill: its source, its files with digests, and its agents."""
+    """One installed skill: its source, its files with digests, and its agents. ``commit``: of a Git repository."""
 
     name: str
     uri: str
@@ -89,12 +97,14 @@ class Installed:
     by: str
     at: str
     tool: str
+    commit: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form in the lock."""
         return {
             **self.extra,
+            **({} if self.commit is None else {"commit": self.commit}),
             "agents": dict(self.agents),
             "at": self.at,
             "by": self.by,
@@ -197,15 +207,19 @@ def _skill(name: str, value: object) -> Installed:
     at = _text(fields, "at", what)
     if not _MOMENT.match(at):
         _refuse(f"'at' of {what} is not a time such as 2026-11-03T10:00:00Z")
+    server, commit = _server(fields.get("server"), what), fields.get("commit")
+    if commit is not None and (server.kind != "git" or not isinstance(commit, str) or not is_commit(commit)):
+        _refuse(f"'commit' of {what} is not a commit of a Git repository")
     return Installed(
         name,
         uri,
-        _server(fields.get("server"), what),
+        server,
         _files(fields.get("files"), what),
         _agents(fields.get("agents"), what),
         _text(fields, "by", what),
         at,
         _text(fields, "tool", what),
+        commit,
         _others(fields, _SKILL_FIELDS),
     )
 
@@ -250,6 +264,10 @@ def _server(value: object, what: str) -> Server:
         _refuse(f"the 'url' of {what} does not begin with https:// or http://")
     if server.kind == "label" and "://" in server.words[0]:
         _refuse(f"the 'label' of {what} is a URL")
+    if server.kind == "git" and not (_GIT.match(server.words[0]) and server.words[0].isprintable()):
+        _refuse(f"the 'git' of {what} is neither a URL nor a path that begins with ./ or ../")
+    if server.kind == "git" and _SECRET.match(server.words[0]):  # not repeated
+        _refuse(f"the 'git' of {what} contains a user or a password")
     if server.dialect not in (None, *_DIALECTS):
         _refuse(f"the 'dialect' of {what} is {server.dialect!r:.40}, not one of {', '.join(_DIALECTS)}")
     if server.era not in (None, "auto", "legacy"):

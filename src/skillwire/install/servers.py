@@ -15,13 +15,23 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from skillwire.catalog.archive import is_archive
-from skillwire.client.servers import as_url, check_local_name, check_own_configs, find_configs, find_server, is_own
+from skillwire.catalog.git_source import parse_git_source
+from skillwire.client.servers import (
+    as_url,
+    check_local_name,
+    check_own_configs,
+    find_configs,
+    find_server,
+    is_own,
+    target_kind,
+)
 from skillwire.errors import FormatError
 from skillwire.install.lock import Server
 
@@ -64,17 +74,24 @@ def describe_server(
     dialect: str | None = None,
     era: str | None = None,
 ) -> Server:
-    """Return the record of ``target``: the words of a command, a URL, a folder or a label."""
+    """Return the record of ``target``: the words of a command, a repository, a URL, a folder or a label."""
     if not isinstance(target, str):
         words = from_anywhere(target, scope.project) if scope.kind == "global" else target
         return Server("command", tuple(words), None, dialect, era)
-    if (url := as_url(target)) is not None and not os.path.exists(target):
-        return Server("url", (_without_secret(url),), None, dialect, era)
-    if config is None and target.endswith(".json") and os.path.isfile(target):
-        raise FormatError(
-            "target-unknown", "a listing has no files to install", "use the server that it was made from"
-        )
-    if config is None and os.path.exists(target):
+    kind = "label" if config is not None else target_kind(target)
+    if kind == "git":
+        source = parse_git_source(target)
+        if source.is_local:
+            path = _path_in_lock(Path(source.url), scope)
+            source = replace(source, url=path if path.startswith(("/", "../")) else f"./{path}")
+        return Server("git", (str(source),))
+    if kind == "url":
+        return Server("url", (_without_secret(as_url(target) or target),), None, dialect, era)
+    if kind == "path":
+        if target.endswith(".json") and os.path.isfile(target):
+            raise FormatError(
+                "target-unknown", "a listing has no files to install", "use the server that it was made from"
+            )
         check_local_name(target, scope.home)
         return Server("folder", (_path_in_lock(Path(target), scope),))
     if config is None and scope.kind == "global" and os.sep not in target:
@@ -83,14 +100,23 @@ def describe_server(
     return Server("label", (target,), file, dialect, era)
 
 
-def target_of(server: Server, scope: InstallScope) -> tuple[str | tuple[str, ...], Path | None]:
-    """Return the target to open, and the configuration file of a label if one was given."""
+def target_of(
+    server: Server, scope: InstallScope, commit: str | None = None
+) -> tuple[str | tuple[str, ...], Path | None]:
+    """Return the target to open, and the configuration file of a label if one was given.
+
+    A repository is opened at ``commit``, if it is given, instead of its ref.
+    """
     base = scope.lock_path.parent
     match server.kind:
         case "command":
             return server.words, None
         case "url":
             return _without_secret(server.words[0]), None
+        case "git":
+            text = server.words[0]
+            source = parse_git_source(os.path.normpath(base / text) if text.startswith(".") else text)
+            return f"git+{source if commit is None else source.at(commit)}", None
         case "folder":
             folder = os.path.normpath(base / server.words[0])
             if not os.path.isdir(folder) and not (is_archive(folder) and os.path.isfile(folder)):
