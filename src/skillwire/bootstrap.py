@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.catalog.git_source import GitSource
 from skillwire.catalog.listing import read_listing
 from skillwire.catalog.scan_cache import load_cached
 from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.client.servers import CommandServer, ServerPlace
+    from skillwire.client.servers import CommandServer, SkillPlace
     from skillwire.client.skills import SkillsClient
     from skillwire.gateway.gateway import Gateway
     from skillwire.server.access import Access
@@ -84,14 +85,26 @@ def read_folders(
     scheme: str,
     cache: Path | None,
 ) -> Catalog:
-    """Do the same for a server, with a scan cache: the next start reads only changed files."""
-    folders = _local_catalogs(paths, prefix, unlisted, scheme)
-    for folder in folders:
-        if isinstance(folder, DirectoryCatalog):
-            load_cached(folder, cache, progress)
-        else:
-            folder.load()
-    return _as_one(folders, prefix, scheme)
+    """Do the same for a server, with a scan cache: the next start reads only changed files.
+
+    ``paths`` may have Git repositories too. They are fetched when they are first used.
+    """
+    from skillwire.catalog.git import GitCatalog
+
+    is_git = [target_kind(path) == "git" for path in paths]
+    if unlisted and any(is_git):
+        raise FormatError("option-needs-folder", "--unlisted is for folders", "serve the repository without it")
+    local = [path for path, git in zip(paths, is_git, strict=True) if not git]
+    folders = iter(_local_catalogs(local, prefix, unlisted, scheme))
+    catalogs = [
+        GitCatalog(path, scheme=scheme) if git else next(folders) for path, git in zip(paths, is_git, strict=True)
+    ]
+    for catalog in catalogs:
+        if isinstance(catalog, DirectoryCatalog):
+            load_cached(catalog, cache, progress)
+        elif isinstance(catalog, ArchiveCatalog):
+            catalog.load()
+    return _as_one(catalogs, prefix, scheme)
 
 
 def _local_catalogs(
@@ -105,10 +118,16 @@ def _local_catalogs(
     return [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
 
 
-def _as_one(folders: Sequence[ArchiveCatalog | DirectoryCatalog], prefix: str, scheme: str) -> Catalog:
+def _as_one(
+    folders: Sequence[ArchiveCatalog | DirectoryCatalog | GitCatalog], prefix: str, scheme: str
+) -> Catalog:
     if len(folders) == 1 and not prefix:
         return folders[0]
-    labels = unique_labels([folder.root.name for folder in folders])
+    names = [
+        each.root.name if isinstance(each, ArchiveCatalog | DirectoryCatalog) else each.source.name
+        for each in folders
+    ]
+    labels = unique_labels(names)
     mounts = [Mount(folder, label, prefix) for folder, label in zip(folders, labels, strict=True)]
     return CombinedCatalog(mounts, scheme=scheme)
 
@@ -164,13 +183,13 @@ async def open_target(
 
 
 async def _connect(
-    place: ServerPlace, options: TargetOptions, limits: Limits, stack: AsyncExitStack
-) -> tuple[SkillsClient, ServerPlace]:
+    place: SkillPlace, options: TargetOptions, limits: Limits, stack: AsyncExitStack
+) -> tuple[SkillsClient, SkillPlace]:
     """Connect to ``place``. Where a URL has no path and no MCP server responds there, ``/mcp`` is tried."""
     from skillwire.client.connect import connect
     from skillwire.client.servers import UrlServer, with_usual_path
 
-    def opened(place: ServerPlace) -> AbstractAsyncContextManager[SkillsClient]:
+    def opened(place: SkillPlace) -> AbstractAsyncContextManager[SkillsClient]:
         return connect(
             place,
             dialect=cast("DialectName | None", options.dialect),
@@ -228,7 +247,7 @@ def _open_local(target: str, home: Path, on_skill: Callable[[int], None] | None)
 
 async def server_place(
     target: str | Sequence[str] | Mapping[str, Any], options: TargetOptions, folder: Path, home: Path
-) -> ServerPlace:
+) -> SkillPlace:
     """Return the place of a server, given by a command, a URL, an entry or a label.
 
     Z1: an entry from a file of the project needs consent before any variable in it is replaced.
@@ -262,6 +281,8 @@ async def server_place(
             await options.consent(file, target, entry)
         target = entry
     place = parse_server(target) if isinstance(target, Mapping) else CommandServer(tuple(target))
+    if isinstance(place, GitSource):
+        return place
     if isinstance(place, CommandServer):
         return place if options.start_in is None else _started_in(options.start_in, place)
     return UrlServer(place.url, {**place.headers, **options.headers})

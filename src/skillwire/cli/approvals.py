@@ -115,8 +115,8 @@ async def _show(host: SkillHost, arguments: Arguments, printer: Printer) -> None
     if arguments.json:
         printer.json(_document(found, request, approval, decision))
         return
-    rows = page(request, approval, decision, is_local=found.origin.is_own, is_verbose=arguments.verbose)
-    for row in rows:
+    address, is_local = found.origin.address, found.origin.is_own
+    for row in page(request, approval, decision, is_local=is_local, is_verbose=arguments.verbose, address=address):
         printer.data(row)
     for row in file_hint(found, arguments):
         printer.talk(row)

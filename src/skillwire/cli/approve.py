@@ -135,7 +135,10 @@ async def require_review(
     async def review() -> Iterable[Text]:
         approval = await host.store.approval(found.origin.label, found.entry.uri)
         request = await review_request(host, found, approval, printer)
-        return [*page(request, approval, is_local=found.origin.is_own), *file_hint(found, arguments)]
+        return [
+            *page(request, approval, is_local=found.origin.is_own, address=found.origin.address),
+            *file_hint(found, arguments),
+        ]
 
     words = review_words(arguments)
     await require_decision(review, question, arguments, printer, content=shown, uri=found.entry.uri, command=words)

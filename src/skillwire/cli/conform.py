@@ -118,7 +118,10 @@ def _server(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _check(arguments: Arguments, printer: Printer) -> Report:
+    import shlex
+
     from skillwire.bootstrap import TargetOptions, server_place
+    from skillwire.catalog.git_source import GitSource
     from skillwire.conform.server import check_server
     from skillwire.conform.session import ERAS, Bounds
 
@@ -126,6 +129,12 @@ async def _check(arguments: Arguments, printer: Printer) -> Report:
     options = TargetOptions(arguments.config, parse_headers(arguments.header), consent=consent)
     target = command_words(whole_command(arguments)) if COMMAND in arguments.target else arguments.target[0]
     place = await server_place(target, options, Path.cwd(), Path.home())
+    if isinstance(place, GitSource):
+        raise FormatError(
+            "target-unknown",
+            "a Git repository is not a server",
+            f"serve it: skillwire serve {shlex.quote(str(place))}",
+        )
     eras = ERAS if arguments.era == "both" else (arguments.era,)
 
     with printer.progress("Checking", "requests") as count:

@@ -46,7 +46,11 @@ _ABOUT_THE_FILE = frozenset({
 @verb(
     "Try a server, show the change to the file where an agent keeps its MCP servers, ask, and write it.",
     argument(
-        "target", "[TARGET]", "a folder of skills, a URL, or a command after --", type=Place(), required=False
+        "target",
+        "[TARGET]",
+        "a folder of skills, a Git repository, a URL, or a command after --",
+        type=Place(),
+        required=False,
     ),
     option("--agent", required=True, metavar="AGENT", help="the agent, such as claude-code or codex"),
     option("--name", default="skillwire", help="the name of the server in the agent (default: skillwire)"),
@@ -59,6 +63,7 @@ _ABOUT_THE_FILE = frozenset({
     targets=1,
     examples="""\
   skillwire connect ./skills --agent cursor
+  skillwire connect acme/skills@v1 --agent claude-code
   skillwire connect https://skills.example.com/mcp --agent cursor --global --name acme
   skillwire connect --agent claude-code -- npx some-mcp-server ./skills
   skillwire connect --agent cursor --global --name acme --undo
@@ -111,12 +116,15 @@ async def _connect(arguments: Arguments, printer: Printer) -> int:
 
 def _server(arguments: Arguments) -> tuple[str | None, list[str]]:
     """Return the URL of the server, or the command that starts it."""
-    from skillwire.client.servers import UrlServer, as_url
+    from skillwire.catalog.git_source import parse_git_source
+    from skillwire.client.servers import UrlServer, as_url, target_kind
     from skillwire.install.servers import from_anywhere
 
     target = arguments.target
     if target == COMMAND:
         return None, from_anywhere(command_words(arguments.commands[0]), Path.cwd())
+    if target_kind(target) == "git":
+        return None, [*_own_command(), "serve", f"git+{parse_git_source(target)}"]
     url = as_url(target)
     if url is not None:
         UrlServer(url)  # raises if it is invalid
@@ -124,8 +132,8 @@ def _server(arguments: Arguments) -> tuple[str | None, list[str]]:
     if not os.path.isdir(target):
         raise NotFoundError(
             "target-unknown",
-            f"{target!r:.200} is neither a folder nor a URL",
-            "use a folder of skills, a URL, or a command after --",
+            f"{target!r:.200} is not a folder, a repository or a URL",
+            "use a folder of skills, owner/repository, a URL, or a command after --",
         )
     return None, [*_own_command(), "serve", os.path.abspath(target)]
 

@@ -70,7 +70,9 @@ class OriginProbe:
 @verb(
     "Connect to an origin, then store it.",
     argument("label", "LABEL", "the name of the origin: letters, digits, - _ ."),
-    argument("where", "WHERE…", "a URL, a folder, or a command after --", nargs=-1, required=True),
+    argument(
+        "where", "WHERE…", "a URL, a Git repository, a folder, or a command after --", nargs=-1, required=True
+    ),
     repeated("--header", metavar="'NAME: VALUE'", help="sent to a URL (repeatable)"),
     repeated("--env", metavar="NAME=VALUE", help="set for a command (repeatable)"),
     flag("--no-test", help="do not connect now"),
@@ -80,6 +82,7 @@ class OriginProbe:
     examples="""\
   skillwire origins add acme https://skills.example.com/mcp --header 'Authorization: Bearer ${ACME_TOKEN}'
   skillwire origins add tools -- npx some-mcp-server     starts with every host
+  skillwire origins add team acme/skills@v1              a Git repository
   skillwire origins add mine ./skills                    a folder of yours: its skills need no approval
 
 A ${VARIABLE} is stored unchanged, and replaced by its value when the server is used.
@@ -117,7 +120,8 @@ async def _add(store: Store, arguments: Arguments, printer: Printer) -> int:
 
 def _settings(arguments: Arguments) -> dict[str, Any]:
     """Return the entry to store: as in an ``mcpServers`` file, or a folder."""
-    from skillwire.client.servers import as_url
+    from skillwire.catalog.git_source import parse_git_source
+    from skillwire.client.servers import as_url, target_kind
 
     where, headers = arguments.where, parse_headers(arguments.header)
     pairs = [pair.partition("=") for pair in arguments.env]
@@ -127,17 +131,20 @@ def _settings(arguments: Arguments) -> dict[str, Any]:
             env = {name: value for name, _, value in pairs}
             # The arguments may be relative paths, so the folder is stored too.
             return {"command": words[0], "args": words[1:], "cwd": os.getcwd(), "env": env}
+    elif len(where) == 1 and not pairs and not headers and target_kind(where[0]) == "git":
+        return {"git": f"git+{parse_git_source(where[0])}"}
     elif len(where) == 1 and not pairs and (url := as_url(where[0])) is not None:
         return {"type": "http", "url": url, "headers": headers}
     elif len(where) == 1 and not pairs and not headers:
         if not os.path.isdir(where[0]):
             raise NotFoundError(
-                "target-unknown", f"{where[0]!r:.200} is neither a folder nor a URL", "check the spelling"
+                "target-unknown", f"{where[0]!r:.200} is not a folder, a repository or a URL", "check the spelling"
             )
         return {"folder": os.path.abspath(where[0])}
     raise FormatError(
         "origin-unclear",
-        "an origin is one URL (with --header), one folder, or one command after -- (with --env NAME=VALUE)",
+        "an origin is one URL (with --header), one Git repository, one folder, or one command after -- (with --env"
+        " NAME=VALUE)",
         "see: skillwire origins add --help",
     )
 

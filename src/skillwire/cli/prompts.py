@@ -196,6 +196,7 @@ def page(
     at_most: int | None = None,
     to_install: bool = False,
     is_verbose: bool = False,
+    address: str = "",
 ) -> Iterator[Text]:
     """Yield everything about one skill, line by line: its source first, warnings last.
 
@@ -218,6 +219,7 @@ def page(
     yield Text.assemble((cut_line(review.name, _LONGEST), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {cut_line(review.description, _LONGEST)}")
     facts = {
+        "origin": line(address),
         "uri": line(request.entry.uri),
         "fingerprint": fingerprint_of(request.entry),
         "status": "" if to_install else _status(request, approval, decision, is_local=is_local),

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 @verb(
-    "Serve the skills in one or more folders over MCP. Messages go to stderr.",
+    "Serve the skills in folders and Git repositories over MCP. Messages go to stderr.",
     argument(
         "paths",
         "[PATH]…",
-        "a folder of skills, the folder of one, or an archive (default: the current folder)",
+        "a folder of skills, the folder of one, an archive, or a Git repository (default: the current folder)",
         nargs=-1,
         type=Place(),
     ),
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     examples="""\
   skillwire serve ./skills                              on stdio, for an agent that starts it
   skillwire serve ./skills --http 8000                  at http://127.0.0.1:8000/mcp
+  skillwire serve acme/skills@main                      fetched now, and every five minutes
   skillwire serve ./skills ./more --prefix acme --unlisted 'acme/drafts/*'
   skillwire serve ./skills --http 0.0.0.0:8000 --access access.toml --access-log
 """,

@@ -232,7 +232,7 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
     command = str(Path(sys.argv[0]).absolute())
     files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
     typed = [word for word in sys.argv[1:] if word != "--verbose"]
-    words = [str(Path(word).absolute()) if word in files else word for word in typed]
+    words = [_from_anywhere(word) if word in files else word for word in typed]
     name, start = shlex.quote(arguments.name), shlex.join([command, *words])
     if not arguments.verbose:
         options = "" if arguments.name == "skillwire" else f" --name {name}"
@@ -250,6 +250,13 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
         shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, "command": command, "args": words})]),
     ):
         printer.talk(f"  {each}")
+
+
+def _from_anywhere(word: str) -> str:
+    """Return a path or a repository as a word that means the same in every folder."""
+    from skillwire.catalog.git_source import is_git_source, parse_git_source
+
+    return f"git+{parse_git_source(word)}" if is_git_source(word) else str(Path(word).absolute())
 
 
 def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_open: bool) -> None:

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client import ClientExtension, NotificationBinding
 from mcp_types import Implementation, NotificationParams, ResourceListChangedNotification
 
+from skillwire.catalog.git_source import GitSource, is_git_source, parse_git_source
 from skillwire.client.bounds import bounded_client, open_http
 from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.client.connection import Connection, OpenClient, OwnConnection
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.client.servers import ServerPlace
+    from skillwire.client.servers import ServerPlace, SkillPlace
     from skillwire.client.skills import Extractor
     from skillwire.server.skills import Skills
     from skillwire.skill import SkillEntry
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         str
         | Sequence[str]
         | Mapping[str, Any]
-        | ServerPlace
+        | SkillPlace
         | Server[Any]
         | MCPServer
         | FastMcpServer
@@ -60,8 +61,8 @@ if TYPE_CHECKING:
     )
 
 _TARGETS = (
-    "a URL, a command (a list of strings), a label from your configuration, an entry of an mcpServers file, an"
-    " MCPServer, a Server, a FastMCP server, Skills, or a Catalog"
+    "a URL, a Git repository, a command (a list of strings), a label from your configuration, an entry of an"
+    " mcpServers file, an MCPServer, a Server, a FastMCP server, Skills, or a Catalog"
 )
 
 
@@ -79,12 +80,21 @@ async def connect(
 
     ``target`` is a URL, a command as a list of arguments, the label of a server in the user's own configuration,
     an entry of an ``mcpServers`` file, a server object of this process (``MCPServer``, ``Server`` or FastMCP), or
-    ``Skills`` or a ``Catalog``, which are served in memory. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a
-    protocol version.
+    ``Skills``, a ``Catalog`` or a Git repository such as ``"acme/skills@v1"``, which are served in memory.
+    ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
     """
-    open_client = _opener(resolve_target(target, headers or {}), mode)
-    async with open_connection(open_client, limits) as connection:
-        yield SkillsClient(connection, dialect=dialect, mine=mine)
+    place, git = resolve_target(target, headers or {}), None
+    if isinstance(place, GitSource):
+        from skillwire.catalog.git import GitCatalog
+        from skillwire.server.skills import Skills, ignore_problem
+
+        git = GitCatalog(place, limits=limits)
+        await git.refresh()  # its errors are more exact than those of a request
+        place = Skills(git, on_problem=ignore_problem).server
+    async with open_connection(_opener(place, mode), limits) as connection:
+        client = SkillsClient(connection, dialect=dialect, mine=mine)
+        client.git = git
+        yield client
 
 
 class SkillsExtension(ClientExtension):
@@ -110,17 +120,20 @@ class SkillsExtension(ClientExtension):
         return (NotificationBinding(method=LIST_CHANGED, params_type=NotificationParams, handler=handler),)
 
 
-def resolve_target(target: ConnectTarget, headers: Mapping[str, str] | None = None) -> ServerPlace | Server[Any]:
+def resolve_target(target: ConnectTarget, headers: Mapping[str, str] | None = None) -> SkillPlace | Server[Any]:
     """The place of a server, or a server object; ``TypeError`` for anything else that is not a target."""
     if isinstance(target, str):
-        target = UrlServer(target) if "://" in target else own_server(target, Path.home())
+        if is_git_source(target):
+            target = parse_git_source(target)
+        else:
+            target = UrlServer(target) if "://" in target else own_server(target, Path.home())
     elif isinstance(target, Mapping):
         target = parse_server(target)
     elif isinstance(target, list | tuple) and all(isinstance(word, str) for word in cast("list[Any]", target)):
         target = CommandServer(tuple(cast("list[str]", target)))
     if isinstance(target, UrlServer):
         return UrlServer(target.url, {**target.headers, **(headers or {})})
-    if isinstance(target, CommandServer):
+    if isinstance(target, CommandServer | GitSource):
         return target
     from skillwire.catalog.contract import Catalog  # late: a client of another process needs no server
     from skillwire.server.sdk_compat import lowlevel_server
@@ -157,7 +170,7 @@ def _opener(place: ServerPlace | Server[Any], mode: str) -> OpenClient:
     return open_client
 
 
-def _transport(place: ServerPlace, connection: Connection) -> Transport:
+def _transport(place: UrlServer | CommandServer, connection: Connection) -> Transport:
     if isinstance(place, CommandServer):
         return open_stdio(place.command, place.env, place.cwd, connection.meter)
     client = bounded_client(place.headers, connection.meter)

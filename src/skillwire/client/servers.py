@@ -1,4 +1,4 @@
-"""The location of a server: a URL, a command, or an entry of an ``mcpServers`` file.
+"""The location of a server: a URL, a command, a Git repository, or an entry of an ``mcpServers`` file.
 
 ``.mcp.json``, Claude Desktop, Cursor and VS Code use nearly the same format, and this module reads all of them,
 also with comments and trailing commas.
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from skillwire.catalog.git_source import is_git_source
+from skillwire.catalog.git_source import GitSource, is_git_source, parse_git_source
 from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError
 
@@ -113,6 +113,7 @@ class CommandServer:
 
 
 ServerPlace: TypeAlias = UrlServer | CommandServer
+SkillPlace: TypeAlias = ServerPlace | GitSource
 
 
 def program_of(command: Sequence[str]) -> str:
@@ -157,10 +158,12 @@ def address_of(target: object) -> str:
     """Where a target of ``connect`` is, without secrets: a URL, a program, a label, or the type of an object."""
     if isinstance(target, Mapping):
         entry = cast("Mapping[str, Any]", target)
-        url = _url_of(entry)
+        url = str(entry["git"]).removeprefix("git+") if "git" in entry else _url_of(entry)
         return without_secrets(str(url)) if url is not None else program_of([str(entry.get("command", ""))])
     if isinstance(target, UrlServer):
         return without_secrets(target.url)
+    if isinstance(target, GitSource):
+        return str(target)
     if isinstance(target, CommandServer):
         return program_of(target.command)
     if isinstance(target, str):
@@ -170,8 +173,10 @@ def address_of(target: object) -> str:
     return f"in memory: {type(target).__name__}"
 
 
-def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> ServerPlace:
-    """Parse an entry of an ``mcpServers`` file."""
+def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> SkillPlace:
+    """Parse an entry of an ``mcpServers`` file. ``{"git": "acme/skills@v1"}`` is a Git repository."""
+    if "git" in entry:
+        return _parse_git(entry)
     variables = os.environ if variables is None else variables
     fill = _Filler(variables)
     url = _url_of(entry)
@@ -195,6 +200,16 @@ def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None =
         fill.texts(entry.get("env", {}), "env"),
         None if cwd is None else fill.text(cwd, "cwd"),
     )
+
+
+def _parse_git(entry: Mapping[str, Any]) -> GitSource:
+    if len(entry) > 1 or not isinstance(entry["git"], str):
+        raise FormatError(
+            "server-invalid",
+            "an entry with 'git' has nothing else, and its value is a string",
+            'write {"git": "owner/repository@ref#folder"}',
+        )
+    return parse_git_source(entry["git"])
 
 
 def _url_of(entry: Mapping[str, Any]) -> object:
@@ -391,7 +406,7 @@ def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
         raise FormatError("config-invalid", message, hint, rule="Z1") from error
 
 
-def own_server(label: str, home: Path) -> ServerPlace:
+def own_server(label: str, home: Path) -> SkillPlace:
     """The server with this label in the user's own configuration files. Files of a project are not read (Z1)."""
     if os.path.exists(label):
         otherwise = f"for a local folder, give DirectoryCatalog({label[:200]!r})"

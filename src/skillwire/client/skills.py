@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mcp import ClientSession
 
     from skillwire.catalog.contract import DirectoryChild
+    from skillwire.catalog.git import GitCatalog
     from skillwire.client.dialects.contract import Children, Dialect, DialectName
     from skillwire.client.remote import RemoteCatalog
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
@@ -89,6 +90,8 @@ class SkillsClient:
     ``dialect`` sets one of five dialects; by default it is detected at the first use. ``mine`` finds skill URIs in
     the server's instructions (I5): ``True`` for URIs that end in ``/SKILL.md``, or your own function.
     """
+
+    git: GitCatalog | None = None  # the repository that ``connect`` serves in memory
 
     def __init__(
         self,

@@ -16,6 +16,9 @@
     [upstream.mine]
     folder = "./skills"                # a folder instead of a server
 
+    [upstream.team]
+    git = "acme/skills@v1#folder"      # a Git repository; a local one begins with ./ or ../
+
     [[approved]]                       # approves one content: the fingerprint from `skillwire approvals show`
     upstream = "acme"
     path = "billing/refunds"
@@ -40,9 +43,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from skillwire.catalog.git_source import is_git_source
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.host.state import label_for, labelled_servers
+from skillwire.host.state import git_entry, label_for, labelled_servers
 from skillwire.skill.digest import is_digest
 from skillwire.skill.uri import fold
 
@@ -65,6 +69,7 @@ class UpstreamPolicy:
     deny: tuple[str, ...] = ()
     materialize: tuple[str, ...] = ()
     folder: str | None = None
+    git: str | None = None
     enabled: bool = True
     dialect: str | None = None
     max_bytes: int | None = None
@@ -167,6 +172,7 @@ def _upstream(label: str, value: object) -> UpstreamPolicy:
         deny=table.take("deny", _texts, ()),
         materialize=table.take("materialize", _texts, ()),
         folder=table.take("folder", _text, None),
+        git=table.take("git", _text, None),
         enabled=table.take("enabled", _boolean, True),
         dialect=table.take("dialect", _one_of(*DIALECTS), None),
         max_bytes=table.take("max-bytes", _count, None),
@@ -175,6 +181,10 @@ def _upstream(label: str, value: object) -> UpstreamPolicy:
         timeout=table.take("timeout", _seconds, None),
     )
     table.end()
+    if policy.git is not None and (policy.folder is not None or policy.dialect is not None or policy.materialize):
+        raise _invalid(
+            f"'{where}' has 'git', so 'folder', 'dialect' and 'materialize' have no effect", "remove them"
+        )
     return policy
 
 
@@ -245,6 +255,12 @@ def plan_gateway(
         if not _LABEL.match(label) or label in known:
             raise _duplicate(label, "the label of a server is invalid, or a server of the file has it")
     servers = {**known, **(servers or {})}
+    for label, each in decided.upstreams.items():
+        if each.git is not None and policy is not None:
+            if label in servers:
+                raise _duplicate(label, "a server and a repository of the policy have the same label")
+            servers[label] = git_entry(each.git, policy.parent)
+            config = policy  # 'skillwire approve' finds the repositories there
     places = _folders(decided, policy.parent if policy else Path(), folders, servers)
     for label in places:
         decided.upstream(label).check_folder(label)
@@ -292,6 +308,12 @@ def _folders(
         if label in servers:
             raise _duplicate(label, "a server of the file and a folder of the policy have the same label")
     for path in given:
+        if is_git_source(str(path)):
+            raise FormatError(
+                "target-unknown",
+                f"{str(path)!r:.200} is a Git repository, and a gateway needs a label for it",
+                f'write it into the policy: [upstream.LABEL] git = "{path}"',
+            )
         label = label_for(path.resolve().name)
         if label in servers or label in places:
             raise _duplicate(label, f"the folder {path.name!r:.80} and another upstream have the same label")

@@ -145,7 +145,7 @@ class FolderOrigin:
 
 
 class ServerOrigin(RemoteCatalog):
-    """An MCP server."""
+    """An MCP server, or a Git repository, which is served in memory."""
 
     is_own = False
     is_removed = False
@@ -154,7 +154,13 @@ class ServerOrigin(RemoteCatalog):
 
     def __init__(self, link: ServerLink, address: str, *, store: Store, limits: Limits) -> None:
         super().__init__(link, store=store, limits=limits, closed=True)
-        self.address = address
+        self._address = address
+
+    @property
+    def address(self) -> str:
+        """Where the server is, without secrets; of a Git repository also the commit."""
+        git = None if self.client is None else self.client.git
+        return self._address if git is None or git.commit is None else f"{git.source} at commit {git.commit[:12]}"
 
     @property
     def kind(self) -> str:

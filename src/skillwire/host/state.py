@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,12 @@ async def known_origins(
 
 
 def labelled_servers(config: Path) -> dict[str, Mapping[str, Any]]:
-    """The servers of a file by label (O1). Two names with the same label are an error (N1)."""
+    """The servers of a file by label (O1). Two names with the same label are an error (N1).
+
+    ``config`` may also be the policy of a gateway, with its Git repositories and the file of its servers.
+    """
+    if config.suffix == ".toml":
+        return _servers_of_policy(config)
     found: dict[str, Mapping[str, Any]] = {}
     names: dict[str, str] = {}  # by folded label, since labels become folder names and parts of URIs
     for name, entry in read_servers(config, strict=True).items():
@@ -83,6 +89,23 @@ def labelled_servers(config: Path) -> dict[str, Mapping[str, Any]]:
             )
         found[label] = entry
     return found
+
+
+def _servers_of_policy(policy: Path) -> dict[str, Mapping[str, Any]]:
+    """The upstreams of a ``gateway.toml`` that need approvals. The gateway itself checks the whole file."""
+    try:
+        document = tomllib.loads(policy.read_text())
+        servers, upstreams = document.get("servers"), document.get("upstream", {}).items()
+        repositories = {label: table["git"] for label, table in upstreams if "git" in table}
+        known = {} if servers is None else labelled_servers(policy.parent / servers)
+        return {**known, **{label: git_entry(git, policy.parent) for label, git in repositories.items()}}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise FormatError("policy-invalid", f"{policy.name!r} is not a policy", "check --config") from error
+
+
+def git_entry(text: str, base: Path) -> dict[str, str]:
+    """The entry of a Git repository in a policy. A local path is relative to the file, and begins with a dot."""
+    return {"git": os.path.normpath(base.absolute() / text) if text.startswith(".") else text}
 
 
 def label_for(name: str) -> str:
