@@ -204,7 +204,7 @@ def file_hint(found: NamedEntry, arguments: Arguments) -> Iterator[Text]:
 
     other = next((file.uri for file in found.entry.files if file.uri != found.entry.uri), None)
     if other is not None:
-        path = path_in_skill(found.entry.uri, other)
+        path = path_in_skill(found.entry.uri, other) or other
         words = host_command(arguments, "approvals", "show", line(found.name), "--file", line(path))
         yield Text(runnable(f"to see another file: {shlex.join(words)}"))
 
@@ -256,7 +256,7 @@ async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> Async
     if change is None or host.cache is None or not origin.is_connected:
         return
     for uri in change.rotated:
-        path = path_in_skill(found.entry.uri, uri)
+        path = path_in_skill(found.entry.uri, uri) or uri
         old = await to_thread.run_sync(host.cache.get, origin.label, uri, before[uri])
         if old is None:
             yield f"~ {path}: the approved version is not in the cache any more"
