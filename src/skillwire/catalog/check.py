@@ -1,7 +1,7 @@
 """Checks skills on disk: all problems of a scan, and problems in the text of skills.
 
 Checks one ``SKILL.md``, one skill (folder or archive), or a whole tree. Files are opened as safely as for serving.
-Most of the time is spent on Markdown, so the skills of a large tree are checked by several processes.
+Most of the time is spent on Markdown, so several processes check the skills of a large tree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import signal
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -25,7 +24,7 @@ from skillwire.skill.check import SkillText, check_text, source_line
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from skillwire.catalog.snapshot import Snapshot
     from skillwire.skill.diagnostics import Diagnostic
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     Read = Callable[[str], bytes | None]  # the bytes of a file, if it can be read
 
 _PARALLEL_BYTES = MIB  # starting processes takes longer than checking less text
-_CHUNK = 16  # skills that a process gets at once
+_CHUNK = 8  # skills that a process gets at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,28 +112,33 @@ class Checker:
         snapshot = self._catalog.snapshot()
         problems = snapshot.problems()
         skills = _texts(snapshot, self._limits)
-        with self._pool(sum(skill.size for skill in skills)) as check:
-            for count, more in enumerate(check(skills), 1):
-                problems += more
-                if on_skill is not None:
-                    on_skill(count)
+        count = 0
+        for checked, more in self._check(skills):
+            problems += more
+            count += checked
+            if on_skill is not None:
+                on_skill(count)
         named = {problem.skill for problem in problems if problem.skill} | {skill.path for skill in skills}
         unique = dict.fromkeys(self._with_sources(problems))
         found = tuple(sorted(unique, key=_place))
         return CheckReport(self._given, self._catalog.base, found, len(named), tuple(snapshot.ignored()))
 
-    @contextmanager
-    def _pool(self, size: int) -> Generator[Callable[[Iterable[_Texts]], Iterable[list[Diagnostic]]]]:
-        """A function that checks skills, in several processes if ``size`` bytes are worth it."""
-        read = self._reader()
-        if self._processes < 2 or size < _PARALLEL_BYTES or isinstance(self._catalog, ArchiveCatalog):
-            yield partial(map, partial(_check_skill, read))
+    def _check(self, skills: list[_Texts]) -> Iterator[tuple[int, list[Diagnostic]]]:
+        """The problems in the texts of some skills and the number of these skills, until all are checked."""
+        check = partial(_check_skills, self._reader())
+        chunks = [skills[start : start + _CHUNK] for start in range(0, len(skills), _CHUNK)]
+        is_small = sum(skill.size for skill in skills) < _PARALLEL_BYTES
+        if self._processes < 2 or is_small or isinstance(self._catalog, ArchiveCatalog):
+            yield from ((len(chunk), check(chunk)) for chunk in chunks)
             return
         # Ctrl-C is for this process. "spawn" works with threads, on every system.
         ignore = (signal.SIGINT, signal.SIG_IGN)
-        pool = ProcessPoolExecutor(self._processes, get_context("spawn"), signal.signal, ignore)
+        pool = ProcessPoolExecutor(self._processes - 1, get_context("spawn"), signal.signal, ignore)
         try:
-            yield partial(pool.map, partial(_check_skill, read), chunksize=_CHUNK)
+            waiting = [(chunk, pool.submit(check, chunk)) for chunk in chunks]
+            # This process checks too, from the end, because a new process has to import everything first.
+            for chunk, result in reversed(waiting):
+                yield len(chunk), check(chunk) if result.cancel() else result.result()
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -184,16 +188,17 @@ def _texts(snapshot: Snapshot, limits: Limits) -> list[_Texts]:
     return found
 
 
-def _check_skill(read: Read, skill: _Texts) -> list[Diagnostic]:
+def _check_skills(read: Read, skills: Iterable[_Texts]) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
-    for file in skill.files:
-        data = read(f"{skill.path}/{file}")
-        if data is not None and b"\0" not in data:
-            try:
-                text = data.decode()
-            except UnicodeDecodeError:
-                continue  # not text
-            problems += check_text(SkillText(skill.path, file, text, skill.names))
+    for skill in skills:
+        for file in skill.files:
+            data = read(f"{skill.path}/{file}")
+            if data is not None and b"\0" not in data:
+                try:
+                    text = data.decode()
+                except UnicodeDecodeError:
+                    continue  # not text
+                problems += check_text(SkillText(skill.path, file, text, skill.names))
     return problems
 
 

@@ -163,6 +163,7 @@ _RIGHT_TO_LEFT = re.compile(
 _ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_WIDTHLESS}{_OTHERS}]|{_STRAY})")
 _UNSEEN = re.compile(f"[{_TAGS}{_CONTROLS}{_BIDI}{_SELECTORS}{_WIDTHLESS}{_JOINERS}{_OTHERS}]")
 _SUSPECT = re.compile(f"{_UNSEEN.pattern[:-1]}{_STACKERS}]")  # a quick test: the patterns find nothing else
+_CONTROL = re.compile(f"[{_CONTROLS}]")  # the same for ASCII
 _KINDS = {
     "tag": HiddenKind.TAG_CHARACTERS,
     "control": HiddenKind.CONTROL,
@@ -248,7 +249,7 @@ def one_line(text: str) -> str:
 
 def _is_suspect(text: str) -> bool:
     """Whether ``text`` may have hidden characters. Searching its few different characters is much faster."""
-    return _SUSPECT.search("".join(set(text))) is not None
+    return _CONTROL.search(text) is not None if text.isascii() else _SUSPECT.search("".join(set(text))) is not None
 
 
 def _runs(pattern: re.Pattern[str], text: str) -> Iterator[HiddenRun]:

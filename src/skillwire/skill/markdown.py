@@ -35,11 +35,14 @@ from skillwire.skill.hidden_html import (
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core.state_core import StateCore
     from markdown_it.token import Token
+
+    _BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 _MAX_NESTING = 20  # limit of the parser, whose work grows with it
 _MAX_BRACKETS = 10  # open at once in a paragraph; the parser's work grows quickly with more
@@ -51,6 +54,13 @@ _PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
 _FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
 _MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # begins a link, or something that can hide text
 _INLINE_MARKUP = re.compile(r"[\[<&]")  # the same inside a paragraph
+# Parts of a text that can be read alone: see ``_without_plain_parts``.
+_PART = re.compile(r"(?<=\n\n)(?=\S)")
+_MARKER = r"(?:[-*+]|[0-9]{1,9}[.)])[ ]+\S"
+_ITEM = re.compile(rf"^(?={_MARKER})", re.MULTILINE)
+_NO_ITEM = re.compile(rf"^(?!{_MARKER}|[ \n]|\Z)|[<>\t\r]|```|~~~", re.MULTILINE)
+# Markup, everything that ends code or HTML, and list markers or indentation that may be nested too deeply.
+_LOUD = re.compile(r"[\[<>&|\t\r]|```|~~~|^[ 0-9.)*+-]{16}", re.MULTILINE)
 _NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
 _NOTE_START = re.compile(r"^(?=\[\^[^\]\s]{1,99}\]:)", re.MULTILINE)
 _NOTE_PIECES = {"softbreak": "\n", "hardbreak": "\n", "link_open": "[", "link_close": "]"}
@@ -63,8 +73,8 @@ _BLANK_ENTITIES = "|".join(
 )
 # Blanks, and text behind them that may be beyond the right edge of every window.
 _FAR = re.compile(rf"(?<![^\S\n])(?:[^\S\n]|&(?:{_BLANK_ENTITIES});){{100,}}+([^\n]{{0,400}})")
-# A quick test: 100 of them need 20 blanks in a row, or five entities.
-_GAP = re.compile(r"[^\S\n]{20}")
+# A quick test: 100 of them need 20 spaces in a row, another kind of blank, or five entities.
+_GAP = re.compile(r"[ ]{20}|[^\S\n ]")
 _FEW_ENDS = 3
 _MANY_ENDS = 20
 _COLUMNS = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
@@ -95,14 +105,44 @@ class MarkdownFacts(NamedTuple):
 
 @cache
 def _reader() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # late: takes 20 ms, and only checks need it
+    from markdown_it import MarkdownIt, rules_block  # late: takes 20 ms, and only checks need it
 
     reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING, "store_labels": True})
     # Links are kept as written, including those that a renderer would refuse (file:, javascript:).
     reader.normalizeLink = lambda url: url
     reader.validateLink = lambda url: True  # noqa: ARG005 - the signature is markdown-it's
     reader.core.ruler.at("inline", _parse_inline)
+    # markdown-it calls every block rule for every line, which takes half of its time. Each of these rules needs a
+    # certain first character. So three rules call the others, in the same order, only if they can match.
+    blocks = reader.block.ruler
+    breaks = {"`": rules_block.fence, "~": rules_block.fence, ">": rules_block.blockquote}
+    breaks |= dict.fromkeys("*-_", rules_block.hr)
+    starts = dict.fromkeys("*-+0123456789", rules_block.list_block)
+    starts |= {"<": rules_block.html_block, "#": rules_block.heading}
+    blocks.at("fence", _by_first_character(breaks), {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    blocks.at("list", _by_first_character(starts), {"alt": ["paragraph", "reference", "blockquote"]})
+    blocks.at("reference", _by_first_character({"[": rules_block.reference}))
+    blocks.disable(["blockquote", "hr", "html_block", "heading"])
+    blocks.at("lheading", _underlined_heading)
     return reader
+
+
+def _by_first_character(rules: Mapping[str, _BlockRule]) -> _BlockRule:
+    """One rule that calls the rule for the first character of a line."""
+
+    def choose(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+        at = state.bMarks[line] + state.tShift[line]
+        rule = rules.get(state.src[at : at + 1])
+        return rule is not None and rule(state, line, end, silent)
+
+    return choose
+
+
+def _underlined_heading(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """A heading with a line of ``-`` or ``=`` below it. Most paragraphs have one line, and no line below."""
+    from markdown_it.rules_block import lheading
+
+    return line + 1 < end and not state.isEmpty(line + 1) and lheading(state, line, end, silent)
 
 
 def _parse_inline(state: StateCore) -> None:
@@ -139,13 +179,16 @@ def read_markdown(text: str) -> MarkdownFacts:
     if not is_tame(text):
         return _search_plainly(text)
     env: dict[str, Any] = {}
-    tokens = _reader().parse(text, env)
-    if any(token.level >= _MAX_NESTING - 2 for token in tokens):
-        return _search_plainly(text)
+    tokens = _reader().parse(_without_plain_parts(text), env)
+    if any(token.type == "html_block" and "\n\n" in token.content for token in tokens):
+        env = {}  # parts of the HTML may be missing
+        tokens = _reader().parse(text, env)
     starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text), len(text)]
     found = _Found()
     notes = _Notes(env.get("references", {}))
     for token in tokens:
+        if token.level >= _MAX_NESTING - 2:
+            return _search_plainly(text)
         if token.map is None:
             continue
         start, end = starts[token.map[0]], starts[token.map[1]]
@@ -159,9 +202,10 @@ def read_markdown(text: str) -> MarkdownFacts:
         elif token.type == "fence":
             found.hidden.extend(_info(start, token.info))
         elif token.type == "inline":
-            _Inline(text, start, end, found).read(token.children or ())
+            if token.children:
+                _Inline(text, start, end, found).read(token.children)
+                notes.read(start, token)
             found.hidden.extend(_lost_cells(start, token.content))
-            notes.read(start, token)
     found.hidden.extend(notes.unseen())
     found.hidden.extend(find_hidden_html(found.html, text, found.alts))
     found.hidden.extend(_entities(found.decoded, text))
@@ -172,6 +216,19 @@ def read_markdown(text: str) -> MarkdownFacts:
             found.hidden.append(HiddenText(HiddenKind.DEFINITION, starts[first], words))
     found.hidden.sort(key=lambda item: item.offset)
     return MarkdownFacts(found.links, found.hidden)
+
+
+def _without_plain_parts(text: str) -> str:
+    """``text`` with empty lines in place of the parts that hide nothing. Parsing them takes half of the time.
+
+    A part begins in the first column after an empty line, where only code and HTML can continue. No part that
+    could end them is removed. In a part that is only a list, every item in the first column is a part.
+    """
+    parts: list[str] = []
+    for part in _PART.split(text):
+        is_list = _LOUD.search(part) and _ITEM.match(part) and not _NO_ITEM.search(part)
+        parts += _ITEM.split(part) if is_list else [part]
+    return "".join(part if _LOUD.search(part) else "\n" * part.count("\n") for part in parts)
 
 
 @dataclass
@@ -204,7 +261,14 @@ def _frontmatter(text: str) -> tuple[int, int, int]:
 
 def is_tame(text: str) -> bool:
     """Whether ``text`` is small and flat enough to be parsed in bounded time."""
-    return len(text) <= _MAX_READ and _bracket_depth(text) <= _MAX_BRACKETS
+    if len(text) > _MAX_READ:
+        return False
+    depth = 0
+    for piece in _BRACKETS.findall(text) if text.count("[") > _MAX_BRACKETS else ():
+        depth = depth + 1 if piece == "[" else max(depth - 1, 0) if piece == "]" else 0
+        if depth > _MAX_BRACKETS:
+            return False
+    return True
 
 
 class _Notes:
@@ -347,13 +411,14 @@ def _line_ends(text: str) -> Iterator[HiddenText]:
     """
     found, tabs, start = list[int](), list[int](), 0  # offsets
     for line in text.split("\n"):
-        shown = line.removesuffix("\r")
-        words = shown.rstrip()
-        blanks = shown[len(words) :]
-        if blanks and (blanks != "  " if words else blanks in (" ", "\t")):
-            found.append(start + len(words))
-            if words and blanks.strip(" "):
-                tabs.append(found[-1])
+        if line[-1:].isspace():
+            shown = line.removesuffix("\r")
+            words = shown.rstrip()
+            blanks = shown[len(words) :]
+            if blanks and (blanks != "  " if words else blanks in (" ", "\t")):
+                found.append(start + len(words))
+                if words and blanks.strip(" "):
+                    tabs.append(found[-1])
         start += len(line) + 1
     reported = found if len(found) >= _MANY_ENDS else tabs if len(tabs) >= _FEW_ENDS else []
     if reported:
@@ -380,15 +445,6 @@ def _lost_cells(offset: int, paragraph: str) -> Iterator[HiddenText]:
 def _hidden_info(text: str) -> Iterator[HiddenText]:
     for match in _FENCE.finditer(text):
         yield from _info(match.start(), match[1])
-
-
-def _bracket_depth(text: str) -> int:
-    """The largest number of brackets that are open at once in a paragraph."""
-    depth = deepest = 0
-    for piece in _BRACKETS.findall(text):
-        depth = depth + 1 if piece == "[" else max(depth - 1, 0) if piece == "]" else 0
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _search_plainly(text: str) -> MarkdownFacts:

@@ -59,6 +59,13 @@ def test_warnings_fail_only_when_strict(clean: Path, capsys: pytest.CaptureFixtu
     assert run(["check", str(clean), "--strict"]) == 1
 
 
+@rule("B6")
+def test_placeholders_of_a_template_pass_a_strict_check(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(clean, {"quiet/SKILL.md": skill_md("quiet", body="Do it for <!-- name -->.\n")})
+    assert run(["check", str(clean), "--strict"]) == 0
+    assert "note hidden-placeholder" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "words",
     [["check", "--strictly"], ["check", "x", "--json", "--sarif"], ["nonsense"], ["origins", "--nonsense"]],

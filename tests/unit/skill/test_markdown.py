@@ -391,6 +391,27 @@ def test_a_long_table_of_links_is_read_like_a_short_one() -> None:
 
 
 @rule("U6", "B6")
+@pytest.mark.parametrize(
+    ("text", "links", "hidden"),
+    [
+        pytest.param("<!-- a\n\nplain\n\nb -->\n\nx", [], ["a plain b"], id="comment"),
+        pytest.param("<!-- a\n\n- plain\n- b [x](y.md)\n", [], ["a - plain - b [x](y.md)"], id="open-comment"),
+        pytest.param("<script>\n\nplain\n\n</script>\n", [], ["plain"], id="script"),
+        pytest.param("```\n\nplain\n\n- a\n- [x](y.md)\n\n```\n[a](b.md)", ["b.md"], [], id="fence"),
+        pytest.param("- ```\n\nplain\n\n[a](b.md)", ["b.md"], [], id="fence-in-an-item"),
+        pytest.param("- plain\n- [a](b.md)\n  - plain\n\n        [c](d.md)", ["b.md"], [], id="code-in-an-item"),
+        pytest.param("plain `\n2. [a](b.md) `", [], [], id="number-in-a-paragraph"),
+        pytest.param("- plain\n<div>\n- a\n<b hidden>c</b>\n</div>", [], ["c"], id="items-in-html"),
+        pytest.param("plain\n\n[a]: b.md\n\nplain\n\n[a]", ["b.md"], [], id="definition"),
+    ],
+)
+def test_parts_without_markup_do_not_change_what_the_others_mean(
+    text: str, links: list[str], hidden: list[str]
+) -> None:
+    assert (targets(text), unshown(text)) == (links, hidden)
+
+
+@rule("U6", "B6")
 @pytest.mark.parametrize("times", [9, 10, 20, 300])
 def test_open_brackets_do_not_hide_the_link_after_them(times: int) -> None:
     """In the same paragraph, wherever the reader's bound on nesting lies."""
