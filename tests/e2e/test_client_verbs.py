@@ -302,3 +302,30 @@ def test_the_last_output_of_a_server_that_ends_is_repeated(capsys: pytest.Captur
     err = capsys.readouterr().err
     assert "[connection-lost]" in err
     assert "cannot read my settings" in err
+
+
+def test_a_port_of_this_machine_is_a_server_and_its_path_need_not_be_written(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["serve", str(root), "--http", "0", "--json"]
+    with subprocess.Popen([*skillwire_command(), *words], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            ready = "".join(iter(server.stdout.readline, "}\n"))
+            url = str(json.loads(f"{ready}}}")["url"])
+            place = url.removeprefix("http://").removesuffix("/mcp")
+            assert run(["list", place]) == 0
+            assert run(["conform", "server", place, "--rule", "K1", "--era", "modern"]) == 0
+            assert run(["origins", "add", "here", place]) == 0
+            capsys.readouterr()
+            assert run(["origins", "--json"]) == 0
+            assert [origin["where"] for origin in document(capsys)["origins"]] == [url]
+            assert run(["approve", "no-such-skill"]) == 2
+            assert "skillwire list --origins" in capsys.readouterr().err
+        finally:
+            server.terminate()
+
+
+def test_without_origins_the_hint_says_how_to_add_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["approve", "refunds"]) == 2
+    assert "skillwire origins add" in capsys.readouterr().err

@@ -101,3 +101,20 @@ def test_a_program_of_this_folder_is_started_from_anywhere(home: Path) -> None:
         "command": str(project / ".venv/bin/skillwire"),
         "args": ["gateway", f"--config={project / 'servers.json'}"],
     }
+
+
+def test_the_same_command_with_undo_removes_the_entry(project: Path) -> None:
+    assert connect(*URL, agent="cursor") == 0
+    assert (project / ".cursor/mcp.json").exists()
+    assert connect(*URL, "--undo", agent="cursor") == 0
+    assert not (project / ".cursor/mcp.json").exists()
+
+
+def test_a_command_that_does_not_start_is_not_written_and_the_hint_repeats_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["connect", "--agent", "cursor", "--yes", "--", "false", "a b"]) == 2
+    err = capsys.readouterr().err
+    assert "false 'a b'" in err
+    assert "--force" in err
+    assert not (project / ".cursor").exists()

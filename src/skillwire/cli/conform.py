@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +124,7 @@ async def _check(arguments: Arguments, printer: Printer) -> Report:
 
     from skillwire.bootstrap import TargetOptions, server_place
     from skillwire.catalog.git_source import GitSource
+    from skillwire.client.servers import UrlServer, with_usual_path
     from skillwire.conform.server import check_server
     from skillwire.conform.session import ERAS, Bounds
 
@@ -135,17 +138,22 @@ async def _check(arguments: Arguments, printer: Printer) -> Report:
             "a Git repository is not a server",
             f"serve it: skillwire serve {shlex.quote(str(place))}",
         )
-    eras = ERAS if arguments.era == "both" else (arguments.era,)
-
     with printer.progress("Checking", "requests") as count:
-        return await check_server(
-            place,
+        check = partial(
+            check_server,
             rules=tuple(arguments.rule),
-            eras=eras,
+            eras=ERAS if arguments.era == "both" else (arguments.era,),
             required=arguments.require,
             bounds=Bounds(seconds=arguments.timeout, call_seconds=min(15.0, arguments.timeout)),
             on_request=count,
         )
+        try:
+            return await check(place)
+        except UpstreamError as error:
+            url = with_usual_path(place.url) if isinstance(place, UrlServer) else None
+            if error.reference != "not-mcp" or not isinstance(place, UrlServer) or url is None:
+                raise
+            return await check(replace(place, url=url))
 
 
 @verb(

@@ -7,6 +7,7 @@ absolute, because an agent starts a server from any folder.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ _ABOUT_THE_FILE = frozenset({
     ),
     option("--agent", required=True, metavar="AGENT", help="the agent, such as claude-code or codex"),
     option("--name", default="skillwire", help="the name of the server in the agent (default: skillwire)"),
-    flag("--undo", help="remove the entry"),
+    flag("--undo", help="remove the entry; no TARGET is needed"),
     flag("--force", help="write the entry although the server does not start or respond"),
     flag("--yes", help="do not ask; the change is still shown"),
     TIMEOUT,
@@ -79,11 +80,11 @@ def command(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.agents import find_config
     from skillwire.install.config_edit import check_name
 
-    if (arguments.target is None) != arguments.undo:
+    if arguments.target is None and not arguments.undo:
         raise FormatError(
             "argument-invalid",
-            "exactly one of a folder, a URL, a command after -- and --undo is required",
-            f"write: skillwire connect ./skills --agent {arguments.agent}",
+            "no server was given: a folder, a URL, or a command after --",
+            f"write: skillwire connect ./skills --agent {shlex.quote(arguments.agent)}",
         )
     find_config(arguments.agent)
     check_name(arguments.name)
@@ -158,10 +159,11 @@ async def _try(url: str | None, words: Sequence[str], arguments: Arguments, prin
             async with open_target(url or list(words), options, folder=Path.cwd(), home=Path.home()) as catalog:
                 count = len([entry async for entry in catalog.entries()])
     except SkillwireError as error:
+        hint = f"see why: {shlex.join(words)}" if words else error.hint or "correct the URL"
         raise UpstreamError(
             "server-not-usable",
             f"the server does not work, so nothing was written: {error.message}",
-            error.hint or "correct the command or the URL; to write it anyway, add --force",
+            f"{hint}; to write the entry nevertheless, add --force",
         ) from error
     printer.talk(f"the server responds, with {counted(count, 'skill')}")
     return responded[0] if responded else None
@@ -194,7 +196,8 @@ async def _change(arguments: Arguments, entry: dict[str, Any], printer: Printer)
     if arguments.json:
         printer.json({"file": edit.label, done: arguments.name, "backup": backup and backup.name})
     printer.talk(
-        f"{done} {line(edit.label)}" + ("" if backup is None else f"; the old file is {line(backup.name)}")
+        f"{'made' if edit.is_new else done} {line(edit.label)}"
+        + ("" if backup is None else f"; the old file is {line(backup.name)}")
     )
     known = AGENTS.get(arguments.agent)
     printer.talk(f"restart {arguments.agent if known is None else known.title}: it reads the file when it starts")

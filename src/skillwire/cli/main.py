@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -23,37 +24,41 @@ if TYPE_CHECKING:
 GROUPS = {
     "Write skills": {
         "new": "make a new skill",
-        "check": "find problems in skills, and fix some of them",
-        "serve": "serve folders of skills as an MCP server",
+        "check": "find and fix problems",
+        "serve": "serve folders over MCP",
     },
     "Use skills": {
-        "list": "list the skills of a folder or a server",
-        "show": "show everything about one skill",
-        "read": "read one file of a skill, verified",
-        "search": "find skills that match a request",
-        "add": "install skills for an agent, or copy them to a folder",
-        "update": "update installed skills after showing the changes",
-        "remove": "remove an installed skill",
-        "verify": "check everything that a server claims",
-        "diff": "show the differences between two places",
-        "connect": "add a server to the MCP configuration of an agent",
-        "load": "load a skill like an agent does",
+        "list": "list skills",
+        "show": "show one skill",
+        "read": "read one verified file",
+        "search": "find skills",
+        "add": "install for an agent",
+        "update": "update installed skills",
+        "remove": "remove installed skills",
+        "verify": "check a server's claims",
+        "diff": "compare two places",
+        "connect": "give an agent a server",
+        "load": "load like an agent",
     },
     "Decide": {
-        "approve": "review a skill and approve its current content",
-        "approvals": "list, review, decline, revoke; answer questions",
-        "ui": "review, approve and answer in a browser",
-        "log": "show what happened to which skill, and by whom",
+        "approve": "review, then approve",
+        "approvals": "decline, revoke, answer",
+        "ui": "decide in a browser",
+        "log": "show what happened",
     },
     "Operate": {
-        "origins": "the servers and folders that skills come from",
-        "gateway": "serve many servers as one, guarded by a policy",
-        "conform": "check a server or a host against the protocol",
-        "cache": "show, verify or prune the cache of content",
-        "token": "make a bearer token for 'serve --access'",
-        "explain": "explain a problem or an error",
+        "origins": "sources of your skills",
+        "gateway": "many servers as one",
+        "conform": "test a server or a host",
+        "cache": "stored content",
+        "token": "make an access token",
+        "explain": "explain a problem",
     },
 }
+_COLUMNS = (
+    ("Write skills", "Use skills"),
+    ("Decide", "Operate"),
+)  # of the help, which fits 80 columns and 24 rows
 VERBS = tuple(name for group in GROUPS.values() for name in group)
 _COMPLETION = "_SKILLWIRE_COMPLETE"
 
@@ -78,15 +83,20 @@ class _Main(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs in their groups, on one screen."""
-        formatter.write("Agent Skills over MCP: check, serve, install and approve skills.\n\n")
-        formatter.write(f"Usage: {program()} VERB [ARGUMENTS]…\n")
-        for title, verbs in GROUPS.items():
-            formatter.write(f"\n{title}:\n")
-            for name, words in verbs.items():
-                formatter.write(f"  {name:10} {words}\n")
-        formatter.write(f"\nHelp about a verb: {program()} VERB --help    Version: {program()} --version\n")
-        formatter.write(f'Tab completion: eval "$({_COMPLETION}=bash_source skillwire)"    (or zsh_source)\n')
+        """Write the verbs in their groups, in two columns, on one screen."""
+        formatter.write("Agent Skills over MCP: check, serve, install and approve skills.\n")
+        formatter.write(f"Usage: {program()} VERB [ARGUMENTS]…\n\n")
+        columns: list[list[str]] = [[], []]
+        for column, titles in zip(columns, _COLUMNS, strict=True):
+            for title in titles:
+                verbs = [f"  {name:10} {words}" for name, words in GROUPS[title].items()]
+                column += [*([""] if column else []), f"{title}:", *verbs]
+        for left, right in zip_longest(*columns, fillvalue=""):
+            formatter.write(f"{left:40}{right}".rstrip() + "\n")
+        formatter.write(f"\nAbout a verb: {program()} VERB --help\n")
+        shell = os.path.basename(os.environ.get("SHELL", ""))
+        made = f"{_COMPLETION}={shell if shell in ('fish', 'zsh') else 'bash'}_source {program()}"
+        formatter.write("Tab completion: " + (f"{made} | source\n" if shell == "fish" else f'eval "$({made})"\n'))
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
@@ -162,6 +172,13 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _usage_error(error: click.UsageError) -> FormatError:
-    path = error.ctx.command_path if error.ctx is not None else "skillwire"
-    message = error.format_message().rstrip(".")
-    return FormatError("usage", message[:1].lower() + message[1:], f"see: {path} --help")
+    """Return the error as one of ours. If something is missing, the hint has the usage of the verb."""
+    path, message, usage = "skillwire", error.format_message().rstrip("."), ""
+    if error.ctx is not None:
+        path = error.ctx.command_path
+        if isinstance(error, click.MissingParameter):
+            words = error.ctx.command.collect_usage_pieces(error.ctx)
+            if error.param is not None and error.param.param_type_name == "option":
+                words += [error.param.opts[0], error.param.make_metavar(error.ctx)]
+            usage = f"write: {path} {' '.join(word for word in words if word != '[OPTIONS]')}; "
+    return FormatError("usage", message[:1].lower() + message[1:], f"{usage}see: {path} --help")

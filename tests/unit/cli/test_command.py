@@ -62,12 +62,29 @@ def test_every_verb_has_a_module_and_help_with_an_example(verb: str, capsys: pyt
     assert f"  skillwire {verb}" in capsys.readouterr().out
 
 
-def test_all_verbs_fit_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_all_verbs_fit_one_screen(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
     assert run([]) == 0
     out = capsys.readouterr().out
-    assert len(out.splitlines()) <= 40
-    assert all(len(line) <= 100 for line in out.splitlines())
-    assert all(f"\n  {verb} " in out for verb in VERBS)
+    assert len(out.splitlines()) <= 24
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert all(f"  {verb} " in out for verb in VERBS)
+    assert f"{shell}_source" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [(["show", "refunds"], "skillwire show TARGET SKILL;"), (["connect", "."], "[TARGET] --agent AGENT;")],
+    ids=["argument", "option"],
+)
+def test_the_hint_about_something_missing_has_the_usage(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert usage in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
