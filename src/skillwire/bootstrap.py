@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -321,8 +322,7 @@ class ServerSettings:
     replay_bytes: int = 128 * MIB
 
 
-def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
-    """Make the skills that a server gets from ``catalog``."""
+def _skills_of(catalog: Catalog, settings: ServerSettings) -> Skills:
     from skillwire.server.dialect import Dialects
     from skillwire.server.skills import Skills, ignore_problem
     from skillwire.wire.extension import Freshness
@@ -343,10 +343,11 @@ def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
     )
 
 
-def build_server(skills: Skills, settings: ServerSettings, gateway: Gateway | None = None) -> Any:
-    """Make a server of the SDK that serves only ``skills``, for stdio. A gateway asks its client for approvals."""
+def build_stdio_server(catalog: Catalog, settings: ServerSettings, gateway: Gateway | None = None) -> Any:
+    """Make a server of the SDK for stdio. A gateway asks its client for approvals."""
     from skillwire.server.skills import build_server
 
+    skills = _skills_of(catalog, settings)
     server = build_server(skills, name=settings.name, instructions=settings.instructions)
     if gateway is not None:
         gateway.ask_clients(server)
@@ -354,21 +355,27 @@ def build_server(skills: Skills, settings: ServerSettings, gateway: Gateway | No
 
 
 def build_http_server(
-    skills: Skills,
+    catalog: Catalog,
     listener: socket.socket,
     settings: ServerSettings,
     *,
     page: PageMaker | None,
     gateway: Gateway | None = None,
-    is_open: bool = False,
 ) -> HttpServer:
-    """Put ``skills`` and their page on a listening socket. ``is_open``: every machine can connect to a gateway."""
+    """Put the skills of ``catalog``, and their page, on a listening socket."""
     from skillwire.server.http import HttpOptions, HttpServer
 
+    skills = _skills_of(catalog, settings)
     options = HttpOptions(settings.access, settings.public_url, replay_bytes=settings.replay_bytes)
     name, text = settings.name, settings.instructions
     if gateway is None:
         app = skills.web_app(options, name=name, instructions=text, page=page)
     else:
-        app = gateway.web_app(skills, options, name=name, instructions=text, page=page, is_open=is_open)
+        is_public = is_open(listener, settings.access)
+        app = gateway.web_app(skills, options, name=name, instructions=text, page=page, is_open=is_public)
     return HttpServer(app, listener)
+
+
+def is_open(listener: socket.socket, access: Access | None) -> bool:
+    """Return whether every machine in the network can connect without a token."""
+    return access is None and not ip_address(listener.getsockname()[0]).is_loopback

@@ -9,16 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from skillwire.cli.command import Arguments, Exit, Place, Seconds, argument, flag, option, silence_libraries, verb
+from skillwire.cli.command import (
+    FILE,
+    Arguments,
+    Exit,
+    Place,
+    Seconds,
+    argument,
+    flag,
+    option,
+    silence_libraries,
+    verb,
+)
 from skillwire.cli.host_session import state_of
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.cli.server_session import (
     SERVING_OPTIONS,
     check_serving,
     enable_access_log,
-    is_open,
     page_of,
     print_connect_help,
     print_start_help,
@@ -34,7 +42,6 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
     from skillwire.skill import Diagnostic
 
-_FILE = click.Path(path_type=Path)
 _GOODBYE_SECONDS = 5.0
 _UPSTREAM_STATES = ("upstream-away", "upstream-stale", "upstream-partial")
 _PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstream
@@ -43,11 +50,11 @@ _PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstre
 @verb(
     "Serve the verified skills of many MCP servers and folders as one server. Messages go to stderr.",
     argument("paths", "[FOLDER]…", "a folder of skills; its name is its label", nargs=-1, type=Place()),
-    option("--config", type=_FILE, metavar="FILE", help="an mcpServers file: every server in it is an upstream"),
-    option("--policy", type=_FILE, metavar="FILE", help="a gateway.toml; see docs/gateway.md"),
+    option("--config", type=FILE, metavar="FILE", help="an mcpServers file: every server in it is an upstream"),
+    option("--policy", type=FILE, metavar="FILE", help="a gateway.toml; see docs/gateway.md"),
     option(
         "--state",
-        type=_FILE,
+        type=FILE,
         metavar="DIR",
         help="approvals, listings and verified content (default: the one of 'skillwire approve')",
     ),
@@ -100,13 +107,13 @@ def command(arguments: Arguments, printer: Printer) -> int:
 async def _serve_stdio(arguments: Arguments, printer: Printer, plan: Plan) -> None:
     import anyio
 
-    from skillwire.bootstrap import build_server, build_skills
+    from skillwire.bootstrap import build_stdio_server
     from skillwire.gateway.gateway import run_gateway
     from skillwire.server.skills import serve_stdio
 
     settings = settings_of(arguments, watch=False)  # the gateway follows its upstreams itself
     async with run_gateway(plan, state_of(arguments)) as gateway:
-        server = build_server(build_skills(gateway.catalog, settings), settings, gateway)
+        server = build_stdio_server(gateway.catalog, settings, gateway)
         async with anyio.create_task_group() as group:
             await group.start(_exit_on_signal, gateway)  # before the first message, which may cause a signal
             print_start_help(_with_files(arguments), printer)
@@ -120,7 +127,7 @@ async def _serve_http(
 ) -> None:
     import anyio
 
-    from skillwire.bootstrap import build_http_server, build_skills
+    from skillwire.bootstrap import build_http_server, is_open
     from skillwire.gateway.gateway import run_gateway
     from skillwire.server.http import listen
 
@@ -128,9 +135,8 @@ async def _serve_http(
     listener = listen(*address)
     anybody = is_open(listener, settings.access)
     async with run_gateway(plan, state_of(arguments)) as gateway:
-        skills = build_skills(gateway.catalog, settings)
         page = page_of(arguments)
-        http = build_http_server(skills, listener, settings, page=page, gateway=gateway, is_open=anybody)
+        http = build_http_server(gateway.catalog, listener, settings, page=page, gateway=gateway)
         enable_access_log(arguments)
         print_connect_help(arguments, http.url, printer, is_open=anybody)
         if plan.policy.approvers and anybody:

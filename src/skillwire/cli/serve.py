@@ -14,7 +14,6 @@ from skillwire.cli.server_session import (
     SERVING_OPTIONS,
     check_serving,
     enable_access_log,
-    is_open,
     page_of,
     print_connect_help,
     print_served,
@@ -81,12 +80,12 @@ def command(arguments: Arguments, printer: Printer) -> int:
 def _serve_stdio(arguments: Arguments, printer: Printer) -> None:
     import anyio  # late, like the imports below: invalid options need none of them
 
-    from skillwire.bootstrap import build_server, build_skills
+    from skillwire.bootstrap import build_stdio_server
     from skillwire.server.skills import serve_stdio
 
     settings, catalog = _settings(arguments), _read(arguments, printer)
     anyio.run(partial(print_served, catalog, printer, verbose=arguments.verbose))
-    server = build_server(build_skills(catalog, settings), settings)
+    server = build_stdio_server(catalog, settings)
     print_start_help(arguments, printer)
     _collect_garbage_again()
     anyio.run(serve_stdio, server)
@@ -95,7 +94,7 @@ def _serve_stdio(arguments: Arguments, printer: Printer) -> None:
 def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) -> None:
     import anyio
 
-    from skillwire.bootstrap import build_http_server, build_skills
+    from skillwire.bootstrap import build_http_server, is_open
     from skillwire.server.http import listen
     from skillwire.server.signals import StopSignals
 
@@ -105,8 +104,7 @@ def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) ->
     signals = StopSignals()
     signals.install()
     anyio.run(partial(print_served, catalog, printer, verbose=arguments.verbose))
-    skills = build_skills(catalog, settings)
-    http = build_http_server(skills, listener, settings, page=page_of(arguments))
+    http = build_http_server(catalog, listener, settings, page=page_of(arguments))
     enable_access_log(arguments)
     print_connect_help(arguments, http.url, printer, is_open=is_open(listener, settings.access))
     _collect_garbage_again()

@@ -9,13 +9,12 @@ import shlex
 import socket
 import sys
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillwire.cli.command import Arguments, flag, option
+from skillwire.cli.command import FILE, Arguments, flag, option
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import MIB
@@ -23,7 +22,6 @@ from skillwire.limits import MIB
 if TYPE_CHECKING:
     from skillwire.bootstrap import ServerSettings
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.access import Access
     from skillwire.server.page import PageMaker
 
 _LOOPBACK = "127.0.0.1"
@@ -32,7 +30,6 @@ _MAX_INSTRUCTIONS = 64 * 1024
 _MAX_KEY = 4096
 _SHOWN = 20
 _WARNED = ("over-limit", "settings-invalid", "settings-unmatched")  # E6, R4: a server warns about these
-_FILE = click.Path(path_type=Path)
 SERVING_OPTIONS = (
     option(
         "--http",
@@ -40,7 +37,7 @@ SERVING_OPTIONS = (
         help=f"serve over HTTP at /mcp (default host: {_LOOPBACK}); 'auto' is port 8000, or a free one",
     ),
     option("--name", default="skillwire", help="the name of the server"),
-    option("--instructions", type=_FILE, metavar="FILE", help="text about this server for the model"),
+    option("--instructions", type=FILE, metavar="FILE", help="text about this server for the model"),
     option(
         "--page-size",
         type=click.IntRange(1, 1000),
@@ -73,8 +70,8 @@ SERVING_OPTIONS = (
         default="auto",
         help="who sees the plain tools and prompts: clients without the extension (auto), all, or none",
     ),
-    option("--activation-key", type=_FILE, metavar="FILE", help="native: at least 32 bytes that replicas share"),
-    option("--access", type=_FILE, metavar="FILE", help="who may connect and see what (HTTP); see docs/serve.md"),
+    option("--activation-key", type=FILE, metavar="FILE", help="native: at least 32 bytes that replicas share"),
+    option("--access", type=FILE, metavar="FILE", help="who may connect and see what (HTTP); see docs/serve.md"),
     option("--public-url", metavar="URL", help="the address that clients use, if it differs (HTTP)"),
     option(
         "--replay",
@@ -192,11 +189,6 @@ def page_of(arguments: Arguments) -> PageMaker | None:
     from skillwire.web.catalog.site import catalog_page
 
     return partial(catalog_page, unlisted=getattr(arguments, "unlisted", ()))  # 'gateway' has no such option
-
-
-def is_open(listener: socket.socket, access: Access | None) -> bool:
-    """Return whether every machine in the network can connect without a token."""
-    return access is None and not ip_address(listener.getsockname()[0]).is_loopback
 
 
 def enable_access_log(arguments: Arguments) -> None:

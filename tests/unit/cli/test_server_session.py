@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rules import rule
+from skillwire.bootstrap import is_open
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.cli.printer import Printer
-from skillwire.cli.server_session import is_open, print_served
+from skillwire.cli.server_session import print_served
 from skillwire.server.access import Access
 from skillwire.server.http import listen
 from trees import skill_md, write_tree
