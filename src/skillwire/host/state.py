@@ -96,7 +96,9 @@ def _servers_of_policy(policy: Path) -> dict[str, Mapping[str, Any]]:
     try:
         document = tomllib.loads(policy.read_text())
         servers, upstreams = document.get("servers"), document.get("upstream", {}).items()
-        repositories = {label: table["git"] for label, table in upstreams if "git" in table}
+        repositories = {
+            label: table["git"] for label, table in upstreams if "git" in table and table.get("enabled", True)
+        }
         known = {} if servers is None else labelled_servers(policy.parent / servers)
         return {**known, **{label: git_entry(git, policy.parent) for label, git in repositories.items()}}
     except (OSError, ValueError, AttributeError, TypeError) as error:
