@@ -1,37 +1,95 @@
 """The types that appear in the signatures and results of the public API, for annotations and checks."""
 
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.check import CheckReport as CheckReport
 from skillwire.catalog.contract import Change as Change
 from skillwire.catalog.contract import ChangeFeed as ChangeFeed
 from skillwire.catalog.contract import ChangeStream as ChangeStream
 from skillwire.catalog.contract import DirectoryChild as DirectoryChild
 from skillwire.catalog.contract import Page as Page
+from skillwire.catalog.contract import ReadyArchive as ReadyArchive
 from skillwire.catalog.contract import SkillFile as SkillFile
+from skillwire.catalog.contract import SkillTemplate as SkillTemplate
+from skillwire.catalog.generated import MakeFiles as MakeFiles
+from skillwire.catalog.generated import Values as Values
+from skillwire.catalog.git_source import GitSource as GitSource
+from skillwire.catalog.settings import Describe as Describe
 from skillwire.client.connect import Discovered as Discovered
+from skillwire.client.connection import Connection as Connection
+from skillwire.client.dialects.contract import Children as Children
+from skillwire.client.dialects.contract import DialectName as DialectName
 from skillwire.client.dialects.named import Activation as Activation
 from skillwire.client.dialects.named import NamedSkill as NamedSkill
 from skillwire.client.entry_table import Refresh as Refresh
+from skillwire.client.remote import CatalogState as CatalogState
 from skillwire.client.remote import RemoteCatalog as RemoteCatalog
+from skillwire.client.servers import CommandServer as CommandServer
+from skillwire.client.servers import ServerPlace as ServerPlace
+from skillwire.client.servers import SkillPlace as SkillPlace
+from skillwire.client.servers import UrlServer as UrlServer
 from skillwire.client.skills import Listing as Listing
 from skillwire.client.skills import SkillsClient as SkillsClient
 from skillwire.client.skills import UnverifiedFile as UnverifiedFile
+from skillwire.gateway.federation import FederatedCatalog as FederatedCatalog
 from skillwire.gateway.gateway import Gateway as Gateway
+from skillwire.host.approvals import Ask as Ask
+from skillwire.host.approvals import AsyncAsk as AsyncAsk
+from skillwire.host.approvals import Decision as Decision
+from skillwire.host.approvals import Reader as Reader
+from skillwire.host.approvals import RequestKind as RequestKind
+from skillwire.host.context import ToolShape as ToolShape
 from skillwire.host.conversation import Conversation as Conversation
+from skillwire.host.origins import NamedEntry as NamedEntry
+from skillwire.host.results import ApprovalStatus as ApprovalStatus
 from skillwire.host.results import LoadedFile as LoadedFile
 from skillwire.host.results import LoadedSkill as LoadedSkill
 from skillwire.host.results import OriginStatus as OriginStatus
 from skillwire.host.results import Refusal as Refusal
 from skillwire.host.results import SkillStatus as SkillStatus
 from skillwire.host.results import ToolResult as ToolResult
+from skillwire.search.fts5 import Hit as Hit
 from skillwire.server.access import Access as Access
+from skillwire.server.access import JwtSettings as JwtSettings
 from skillwire.server.dialect import Dialects as Dialects
+from skillwire.server.dialect import Endpoint as Endpoint
+from skillwire.server.dialect import Fallback as Fallback
+from skillwire.server.dialect import ServedSkills as ServedSkills
 from skillwire.server.http import DialectPaths as DialectPaths
+from skillwire.server.http import HttpOptions as HttpOptions
 from skillwire.server.http import WebApp as WebApp
+from skillwire.server.page import MountedPage as MountedPage
+from skillwire.server.page import PageMaker as PageMaker
+from skillwire.server.scopes import Scope as Scope
 from skillwire.skill.approval import Approval as Approval
+from skillwire.skill.approval import ContentChange as ContentChange
+from skillwire.skill.approval import Contents as Contents
+from skillwire.skill.archive import ArchiveFormat as ArchiveFormat
+from skillwire.skill.diagnostics import Kind as Kind
+from skillwire.skill.diagnostics import Position as Position
+from skillwire.skill.diagnostics import Severity as Severity
+from skillwire.skill.entry import Audience as Audience
+from skillwire.skill.entry import Dynamic as Dynamic
+from skillwire.skill.entry import Gap as Gap
 from skillwire.skill.entry import Partial as Partial
 from skillwire.skill.entry import Resource as Resource
+from skillwire.skill.frontmatter import Json as Json
 from skillwire.skill.frontmatter import SkillDocument as SkillDocument
+from skillwire.skill.hidden import HiddenFind as HiddenFind
+from skillwire.skill.hidden import HiddenKind as HiddenKind
 from skillwire.skill.model import TokenEstimate as TokenEstimate
+from skillwire.skill.review import ExternalLink as ExternalLink
+from skillwire.skill.review import LinkKind as LinkKind
 from skillwire.skill.review import Review as Review
 from skillwire.skill.uri import SkillUri as SkillUri
 from skillwire.skill.verify import VerifiedFile as VerifiedFile
 from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
+from skillwire.store.contract import Question as Question
+from skillwire.store.contract import Store as Store
+from skillwire.wire.extension import Freshness as Freshness
+
+if TYPE_CHECKING:  # these exist for type checkers only
+    from skillwire.client.connect import ConnectTarget as ConnectTarget
+    from skillwire.client.connect import FastMcpServer as FastMcpServer
+    from skillwire.client.skills import Extractor as Extractor
+    from skillwire.server.callers import Visible as Visible
