@@ -9,6 +9,7 @@ import pytest
 
 from e2e.terminal import Terminal
 from git_server import Repository, served
+from skillwire.cli.main import run
 from trees import small_tree
 
 if TYPE_CHECKING:
@@ -34,3 +35,13 @@ def test_a_skill_is_picked_from_a_repository_and_approved(tmp_path: Path, projec
     assert out.startswith("wrote ")
     skills = json.loads((project / "skills.lock.json").read_text())["skills"]
     assert {name: skill["commit"] for name, skill in skills.items()} == {"flat": commit}
+
+
+@pytest.mark.usefixtures("home")
+def test_an_agent_is_connected_to_a_server_of_a_repository(tmp_path: Path, project: Path) -> None:
+    """The server is started and responds before its command is written."""
+    repository = Repository(tmp_path / "repositories" / "skills", small_tree())
+    target = f"git+{repository.folder}@main"
+    assert run(["connect", target, "--agent", "cursor", "--yes"]) == 0
+    entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["skillwire"]
+    assert entry["args"][-2:] == ["serve", target]
