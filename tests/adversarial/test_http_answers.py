@@ -94,7 +94,7 @@ async def test_a_port_where_nobody_listens_is_unreachable() -> None:
 
 
 @rule("O3")
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://"], ids=["scheme", "no-host"])
+@pytest.mark.parametrize("url", ["ftp://example.org/mcp", "http://"], ids=["scheme", "no-host"])
 async def test_a_url_that_is_none_is_refused(url: str) -> None:
     with refused(FormatError, "url-invalid"):
         async with connect(url):
