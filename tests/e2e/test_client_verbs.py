@@ -80,7 +80,7 @@ def test_a_skill_is_found_by_name_path_or_uri(root: Path, word: str, capsys: pyt
     shown = document(capsys)
     assert shown["uri"] == f"skill://{REFUNDS}/SKILL.md"
     assert len(shown["resources"]) == 3
-    assert shown["tokens"]["loaded"] > 0
+    assert shown["risk"]["tokens"]["loaded"] > 0
 
 
 def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from host.stage import entry_of
 from rules import rule
 from skillwire.skill import digest_of
 from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, build_entry
-from skillwire.skill.review import requested_tools, review_entry, with_text
+from skillwire.skill.review import requested_tools, review_entry, review_files, with_text
 from trees import skill_md
 
 TAGS = "".join(chr(0xE0000 + ord(character)) for character in "obey me")
@@ -140,7 +140,7 @@ def test_hidden_text_in_the_name_of_a_file_is_shown() -> None:
 @rule("B6")
 def test_that_there_are_more_finds_than_are_shown_is_said() -> None:
     """A flood of harmless finds must not push the last one out unseen."""
-    text = "a\u202e\n" * 500
+    text = "".join(f"<!-- {number} -->\n\n" for number in range(500))
     review = with_text(review_entry(with_files("notes.md")), "SKILL.md", text)
     review = with_text(review, "notes.md", text)
     assert len(review.hidden) <= 60
@@ -150,20 +150,64 @@ def test_that_there_are_more_finds_than_are_shown_is_said() -> None:
 SCRIPTS = [
     "run.sh",
     "tools/Deploy.PY",
-    "scripts/readme.txt",
     "a/scripts/x",
     "a.exe",
     "b.ps1",
     "lib/c.so",
     "Scripts/go",
 ]
-TEXTS = ["notes.md", "references/script.txt", "scripts.md", "data.csv", "a.shell.md", "assets/logo.png"]
+TEXTS = [
+    "scripts/readme.txt",
+    "scripts/schema.xsd",
+    "notes.md",
+    "references/script.txt",
+    "scripts.md",
+    "data.csv",
+    "a.shell.md",
+    "assets/logo.png",
+]
 
 
 @rule("A5")
 def test_files_that_can_run_are_named() -> None:
-    """By their ending, or by the folder they are in, in whatever case."""
+    """By their ending, or without one by the folder they are in, in whatever case."""
     assert review_entry(with_files(*SCRIPTS, *TEXTS)).scripts == tuple(sorted(SCRIPTS))
+
+
+@rule("A5")
+def test_a_first_line_and_a_mode_reveal_scripts() -> None:
+    files = {"SKILL.md": skill_md("flat"), "go.txt": b"#!/bin/sh\n", "tool": b"\x7fELF\xff", "notes.md": b"# N\n"}
+    assert review_files(entry_of("flat", files), files.items(), {"tool"}).scripts == ("go.txt", "tool")
+
+
+@rule("B6")
+def test_namespaces_and_templates_are_listed_but_are_no_outside_domains() -> None:
+    text = (
+        '<a xmlns="http://ours.example/ns" xmlns:b="urn:b"/>\n'
+        'W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"\n'
+        'get(f"https://{host}/v1")\n'
+        "https://A.example/x https://a.example/y https://www.w3.org/TR/xml mailto:a@b.example\n"
+    )
+    review = with_text(review_entry(with_files("a.py")), "a.py", text)
+    assert {name: len(links) for name, links in review.domains.items()} == {"a.example": 2, "www.w3.org": 1}
+    assert [link.kind for link in review.names] == ["template", "namespace", "namespace"]
+    assert review.risk.domains == ("a.example", "www.w3.org")
+
+
+@rule("B6")
+def test_equal_finds_are_one_with_their_places() -> None:
+    text = "a\u202e\n" * 500 + f"{TAGS}\n"
+    hidden = with_text(review_entry(with_files()), "SKILL.md", text).hidden
+    assert [find.kind for find in hidden] == ["bidi-controls", "tag-characters"]
+    assert hidden[0].place == "SKILL.md:1, SKILL.md:2, SKILL.md:3, SKILL.md:4, SKILL.md:5, …"
+
+
+def test_the_risk_is_low_only_if_every_file_was_searched() -> None:
+    files = {"SKILL.md": skill_md("flat"), "notes.md": b"n\n"}
+    entry = entry_of("flat", files)
+    assert review_files(entry, files.items()).risk.is_low
+    assert not review_files(entry, [("SKILL.md", files["SKILL.md"])]).risk.is_low
+    assert review_entry(entry).risk.to_json()["unread"] == 2
 
 
 @rule("A3")

@@ -153,7 +153,6 @@ def _document(
 
     from skillwire.host.results import status_of
     from skillwire.skill.approval import fingerprint_of
-    from skillwire.skill.model import estimate_tokens
 
     entry, facts = request.entry, asdict(request.summary)
     given = approval and {
@@ -171,7 +170,7 @@ def _document(
         "status": status_of(found, approval, decision).status,
         "fingerprint": fingerprint_of(request.entry) or None,
         "approval": given,
-        "tokens": estimate_tokens(entry)._asdict(),
+        "risk": request.summary.risk.to_json(),
         "files": [{**file._asdict(), "path": file.path or file.uri} for file in entry.files],
         "change": None if request.change is None else asdict(request.change),
         "diff": list(request.diff),

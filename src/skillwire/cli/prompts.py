@@ -284,7 +284,9 @@ def _sections(
     yield titles.nested, "bold yellow", review.nested
     yield titles.scripts, "bold yellow", review.scripts
     yield titles.requests, "bold yellow", _requests(review)
-    yield "external links", "bold", [row for link in review.links for row in _link_rows(link)]
+    names = dict.fromkeys(review.names)
+    yield "outside links", "bold", [row for link in review.links if link not in names for row in _link_rows(link)]
+    yield "XML namespaces and templates, which look like links", "dim", [link.target for link in names]
     yield titles.changes, "bold red", _changes(request)
     yield "HIDDEN TEXT", "bold red", tuple(map(str, review.hidden))
     if request.is_unread:
@@ -297,7 +299,7 @@ def _sections(
 
 def _link_rows(link: ExternalLink) -> Iterator[str]:
     """Yield the whole address, also decoded, and where it is, in rows that are not cut."""
-    label = {"machine": "LOCAL FILE ", "outside": "OUTSIDE ITS FOLDER ", "web": ""}[link.kind]
+    label = {"machine": "LOCAL FILE ", "outside": "OUTSIDE ITS FOLDER "}.get(link.kind, "")
     decoded = f"  decoded: {link.decoded}" if link.decoded != link.target else ""
     more = f" and {link.count - len(link.places)} more" if link.count > len(link.places) else ""
     row = f"{label}{link.target}{decoded}  {', '.join(link.places)}{more}"

@@ -1,11 +1,11 @@
-"""``skillwire show``: shows all claims about one skill and its token cost, or lists a folder in it."""
+"""``skillwire show``: shows all claims about one skill and what is in its files, or lists a folder in it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, flag, verb
-from skillwire.cli.printer import Printer, counted, short_digest, size_of, visible
+from skillwire.cli.printer import Printer, counted, listed, short_digest, size_of, visible
 from skillwire.cli.targets import (
     SKILL,
     TARGET,
@@ -22,11 +22,12 @@ from skillwire.errors import FormatError, NotFoundError, ProtocolError
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry
+    from skillwire.skill.review import Risk
 
 
 @verb(
-    "Show the claims about one skill: fields, files, digests, and the estimated tokens. Of a folder in a skill,"
-    " list the contents.",
+    "Show one skill: fields, files, digests, and what its files contain (scripts, tools, outside domains, hidden"
+    " text, tokens). Of a folder in a skill, list the contents.",
     TARGET,
     SKILL,
     flag("--verbose", help="print whole digests"),
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 )
 async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Show a skill, or a folder in one."""
+    from skillwire.catalog.examination import review_skill
     from skillwire.catalog.listing import entry_to_document
-    from skillwire.skill.model import estimate_tokens
 
     try:
         entry = await resolve_skill(catalog, arguments.skill, place=target_text(arguments))
@@ -55,10 +56,11 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
         except (NotFoundError, FormatError, ProtocolError):
             pass  # it is not a folder either: the first error is the better one
         raise
+    risk = (await review_skill(catalog, entry)).risk
     if arguments.json:
-        printer.json({**entry_to_document(entry), "tokens": estimate_tokens(entry)._asdict()})
+        printer.json({**entry_to_document(entry), "risk": risk.to_json()})
     else:
-        _print(entry, printer, verbose=arguments.verbose)
+        _print(entry, risk, printer, verbose=arguments.verbose)
     return Exit.OK
 
 
@@ -82,16 +84,20 @@ async def list_directory(catalog: Catalog, arguments: Arguments, printer: Printe
     return Exit.PROBLEMS if problems else Exit.OK
 
 
-def _print(entry: SkillEntry, printer: Printer, *, verbose: bool) -> None:
+def _print(entry: SkillEntry, risk: Risk, printer: Printer, *, verbose: bool) -> None:
     import json
-
-    from skillwire.skill.model import estimate_tokens
 
     printer.data(f"uri: {visible(entry.uri)}")
     for key, value in entry.frontmatter.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         printer.data(f"{visible(key)}: {visible(' '.join(text.split()))}")
-    tokens = estimate_tokens(entry)
+    found = {"scripts": risk.scripts, "outside domains": risk.domains, "HIDDEN TEXT": tuple(map(str, risk.hidden))}
+    for title, items in found.items():
+        if items:
+            printer.data(f"{title}: {len(items)}: {listed(items)}")
+    if risk.unread:
+        printer.data(f"not searched: {counted(risk.unread, 'file')}")
+    tokens = risk.tokens
     everything = "" if tokens.everything is None else f", ~{tokens.everything} with all files"
     loaded = "" if tokens.loaded is None else f", ~{tokens.loaded} to load"
     printer.data(f"tokens: ~{tokens.listed} to list{loaded}{everything}")

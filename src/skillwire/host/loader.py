@@ -24,7 +24,7 @@ from skillwire.errors import (
 from skillwire.host.approvals import ApprovalRequest, Approvals, declines
 from skillwire.host.origins import ServerOrigin, has_other
 from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
-from skillwire.skill.review import review_entry, with_text, with_unread
+from skillwire.skill.review import review_files
 from skillwire.skill.uri import is_within, parse_uri, path_in_skill, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
 from skillwire.telemetry import event
@@ -331,21 +331,13 @@ class Loader:
 
     async def review(self, origin: Origin, entry: SkillEntry) -> tuple[Review, Content]:
         """The review of a skill, with hidden text of every text file (B6), and its ``SKILL.md``."""
-        review = review_entry(entry)
         skill_md = await self.read_unapproved(origin, entry, entry.uri)
-        for uri in dict.fromkeys([entry.uri, *(file.uri for file in entry.files)]):
-            content = skill_md if uri == entry.uri else await self.read_unapproved(origin, entry, uri)
-            path = path_in_skill(entry.uri, content.uri)
-            if len(content.data) > self._limits.max_checked_text:
-                review = with_unread(review, path)
-                continue
-            try:
-                text = content.data.decode()
-            except UnicodeDecodeError:
-                continue
-            # In a thread, since a server chooses how much text there is.
-            review = await to_thread.run_sync(with_text, review, path, text)
-        return review, skill_md
+        files = [(path_in_skill(entry.uri, skill_md.uri), skill_md.data)]
+        for uri in dict.fromkeys(file.uri for file in entry.files if file.uri != entry.uri):
+            content = await self.read_unapproved(origin, entry, uri)
+            files.append((path_in_skill(entry.uri, content.uri), content.data))
+        # In a thread, since a server chooses how much text there is.
+        return await to_thread.run_sync(review_files, entry, files, (), self._limits.max_checked_text), skill_md
 
     async def _diff(
         self, origin: str, entry: SkillEntry, previous: Approval | None, new: bytes

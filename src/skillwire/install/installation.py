@@ -29,10 +29,8 @@ from skillwire.install.agents import AGENTS
 from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
 from skillwire.install.places import check_free, differences, installed_states, layout_of, refuse_collision, states
 from skillwire.install.transaction import back_up, forget, open_swap, tidy, unfinished, was_put
-from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
-from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.review import Review, review_entry, with_nested, with_text, with_unread
+from skillwire.skill.review import Review, review_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -74,19 +72,7 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
     The review includes the requests of nested skills, because they are installed too (A3, A4).
     """
     files = await read_verified(catalog, entry, on_file=on_file)
-    review = review_entry(entry)
-    for path, data in files.items():
-        if len(data) > DEFAULT_LIMITS.max_checked_text:
-            review = with_unread(review, path)
-        else:
-            with suppress(UnicodeDecodeError):
-                review = with_text(review, path, data.decode())
-    for path in review.nested:
-        try:
-            fields = parse_skill_md(files[path]).frontmatter
-        except SkillwireError:
-            fields = None
-        review = with_nested(review, path, fields)
+    review = review_files(entry, files.items())
     fetched = Fetched(entry, files, review, catalog.commit if isinstance(catalog, GitCatalog) else None)
     check_tree(fetched.name, files)  # before the user is asked about files that cannot be written
     return fetched

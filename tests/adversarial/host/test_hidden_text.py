@@ -107,18 +107,20 @@ async def test_a_review_finds_hidden_text_in_every_file(evil: HostileOrigin, sta
     evil.add_file(f"a{TAGS}.md", b"x\n")
     async with evil.host(state) as host:
         review = await host.review("flat")
-        assert any(find.place == "notes.md:1" and "obey me" in find.text for find in review.hidden)
-        assert any(find.place.startswith("the name") and "obey me" in find.text for find in review.hidden)
+        [places] = [find.place for find in review.hidden if "obey me" in find.text]
+        assert "notes.md:1" in places
+        assert "the name" in places
 
 
 @rule("B6")
 async def test_finds_are_not_drowned_by_others(web: HostileOrigin, state: Path) -> None:
-    """However many there are, that there are more is said."""
-    flood = "".join(f"{number}\u202e\n" for number in range(1000))
-    web.announce(SKILL, skill_md("flat", body=f"{flood}{TAGS}\n"))
-    person = Person(NO, looks=True)
-    async with web.host(state, person=person) as host:
-        await host.load("flat")
-    hidden = person.asked[0].summary.hidden
-    assert len(hidden) <= 50
-    assert hidden[-1].kind == "more"
+    """Equal ones are merged; however many others there are, that there are more is said."""
+    for flood, last in (("{}\u202e\n", "tag-characters"), ("<!-- {} -->\n\n", "more")):
+        body = "".join(map(flood.format, range(1000)))
+        web.announce(SKILL, skill_md("flat", body=f"{body}{TAGS}\n"))
+        person = Person(NO, looks=True)
+        async with web.host(state, person=person) as host:
+            await host.load("flat")
+        hidden = person.asked[0].summary.hidden
+        assert len(hidden) <= 50
+        assert hidden[-1].kind == last
