@@ -46,7 +46,7 @@ def addresses(skills: int) -> dict[str, Iterator[str]]:
     asked = [request.text for request in corpus_requests()][:100]
     return {
         "list, first page": itertools.repeat("/"),
-        "list, last page": itertools.repeat(f"/?after={quote(paths[-101])}"),
+        "list, last page": itertools.repeat(f"/?page={len(paths) // 100}"),
         "list, a folder": itertools.cycle(f"/?under={quote(path.partition('/')[0])}" for path in spread),
         "search": itertools.cycle(f"/search?part=1&q={quote(words)}" for words in asked),
         "a skill": itertools.cycle(f"/skill/{quote(path)}" for path in spread),

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 OWN_SCRIPT = re.compile(r"[^?#:]*/static/[a-z]+\.js\?v=[0-9a-f]{12}\Z")
+INSTALL = re.compile(
+    r"(?:cursor://anysphere\.cursor-deeplink/mcp/install\?name=[\w-]+&config=|vscode:mcp/install\?)[\w%.-]+\Z"
+)
 NEVER = {"iframe", "object", "embed", "style", "base", "svg", "math", "frame", "applet", "noscript", "template"}
 
 
@@ -66,6 +69,7 @@ def _strange(tag: Tag, name: str) -> list[str]:
     place = urlsplit(value.strip())
     is_own = not place.scheme and not place.netloc
     is_safe_link = tag.name == "a" and place.scheme in ("http", "https", "mailto")
-    if is_own or (is_safe_link and tag.attributes.get("rel") == "noreferrer nofollow noopener"):
+    is_install = tag.name == "a" and INSTALL.match(value) is not None
+    if is_own or is_install or (is_safe_link and tag.attributes.get("rel") == "noreferrer nofollow noopener"):
         return []
     return [f"{tag.name} {name}={value}"]

@@ -96,7 +96,8 @@ async def call(web: httpx2.AsyncClient, method: str, **params: Any) -> dict[str,
 
 def shown_skills(page: Page) -> list[str]:
     """The paths of the skills that a page leads to, in its order."""
-    return [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
+    links = [link for link in page.links if link.startswith("/skill/") and "?" not in link]
+    return [link.removeprefix("/skill/") for link in links]
 
 
 def is_empty(page: Page) -> bool:

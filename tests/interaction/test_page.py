@@ -15,6 +15,7 @@ from rules import rule
 from skillwire import MemoryCatalog, SkillMeta
 from skillwire.catalog.archive import local_catalog
 from skillwire.limits import MIB
+from skillwire.skill.digest import digest_of
 from skillwire.web.files import FILE_HEADERS
 from trees import skill_md, write_tree
 
@@ -46,7 +47,7 @@ async def test_the_list_shows_every_listed_skill_with_what_is_known_of_it(root: 
         assert "/?under=acme" in page.links
         under = await got(web, "/?under=acme/release")
         assert shown_skills(under) == ["acme/release/changelog"]
-        for address in ("/?under=nowhere", "/?after=zzz"):
+        for address in ("/?under=nowhere", "/?page=99"):
             page = await got(web, address)
             assert shown_skills(page) == []
             assert is_empty(page)
@@ -59,9 +60,11 @@ async def test_a_skills_page_has_its_text_its_fields_its_files_and_its_entry(roo
         assert page.all("img") == [{"src": "/raw/guide/logo.png", "alt": "logo", "loading": "lazy"}]
         assert "/file/guide/notes.md" in page.links
         assert not [link for link in page.links if "gone.md" in link or "flat" in link]
+        page = await got(web, "/skill/guide?tab=details")
         for words in ("license", "MIT", "allowed-tools", "Read Bash", '"owner": "docs"', "skill://guide/SKILL.md"):
             assert words in page.text
         sent = (await web.get("/entry/guide")).json()
+        page = await got(web, "/skill/guide?tab=files")
         for file in sent["skill"]["resources"]:
             assert f"/file/{quote(file['uri'].removeprefix('skill://'))}" in page.links
             assert file["digest"][:19] in page.text
@@ -82,7 +85,7 @@ async def test_the_entry_is_what_the_protocol_sends(root: Path) -> None:
 async def test_hosts_are_told_the_address_by_which_one_came(root: Path) -> None:
     async with serving(root) as web:
         url = str(web.base_url).rstrip("/") + "/mcp"
-        for address in ("/connect", "/skill/guide"):
+        for address in ("/connect", "/skill/guide?tab=install"):
             page = await got(web, address)
             assert f"claude mcp add --transport http the-skills {url}" in page.text
             assert '"mcpServers"' in page.text
@@ -219,6 +222,54 @@ async def test_the_last_change_is_that_of_what_it_says(root: Path) -> None:
         assert (await got(web, "/skill/guide")).all("time")[0]["datetime"] == "2008-01-10T21:20:00Z"
 
 
+async def test_a_skill_is_downloaded_as_the_archive_whose_digest_the_page_states(root: Path) -> None:
+    async with serving(root) as web:
+        archive = await web.get("/zip/acme/release")
+        assert archive.headers["content-disposition"].startswith("attachment")
+        assert digest_of(archive.content) in (await got(web, "/skill/acme/release?tab=install")).text
+        assert (await web.get("/zip/nothing")).status_code == 404
+
+
+async def test_the_risk_of_a_skill_is_on_its_page_and_in_lists_with_its_evidence(root: Path) -> None:
+    tree = {
+        "risky/SKILL.md": skill_md("risky", body="<!-- psst -->\n\nSee https://out.example/x.\n"),
+        "risky/run.sh": b"",
+    }
+    async with serving(write_tree(root, tree)) as web:
+        for address in ("/", "/search?q=risky", "/skill/risky"):
+            links = (await got(web, address)).links
+            assert {f"/skill/risky?tab=findings#{part}" for part in ("hidden", "scripts", "domains")} <= set(links)
+        findings = (await got(web, "/skill/risky?tab=findings")).text
+        assert all(words in findings for words in ("psst", "out.example", "run.sh"))
+        assert shown_skills(await got(web, "/?has=hidden")) == ["risky"]
+        assert shown_skills(await got(web, "/?has=scripts&sort=name")) == ["guide", "risky"]
+        assert shown_skills(await got(web, "/?license=MIT")) == ["guide"]
+        assert shown_skills(await got(web, "/?since=day&under=acme/release")) == ["acme/release/changelog"]
+
+
+async def test_a_typo_gets_a_suggestion(root: Path) -> None:
+    async with serving(root) as web:
+        assert "/search?q=refunds" in (await got(web, "/search?q=refnuds")).links
+
+
+@rule("S1")
+async def test_a_page_hears_of_changes(root: Path) -> None:
+    async with serving(root) as web, web.stream("GET", "/events") as answer:
+        lines = answer.aiter_lines()
+        first = await anext(line async for line in lines if line.startswith("data:"))
+        write_tree(root, {"new/SKILL.md": skill_md("new")})
+        with anyio.fail_after(20):
+            assert await anext(line async for line in lines if line.startswith("data:")) != first
+
+
+async def test_every_problem_that_check_finds_is_on_the_page_and_marks_its_skill(root: Path) -> None:
+    async with serving(root) as web:
+        page = await got(web, "/problems")
+        assert "link-broken" in page.text
+        assert "/skill/guide?tab=findings#problems" in (await got(web, "/")).links
+        assert "gone.md" in (await got(web, "/skill/guide?tab=findings")).text
+
+
 async def test_what_was_left_out_is_said_with_the_reason(root: Path) -> None:
     async with serving(root) as web:
         page = await got(web, "/problems")
@@ -248,7 +299,16 @@ async def test_a_catalog_without_problems_or_without_skills_says_so() -> None:
 
 async def test_no_page_names_a_path_of_the_machine(root: Path) -> None:
     async with serving(root) as web:
-        for address in ("/", "/skill/guide", "/file/guide/tool.py", "/problems", "/connect", "/search?q=guide"):
+        tabs = [f"/skill/guide?tab={tab}" for tab in ("files", "findings", "install", "details")]
+        for address in (
+            "/",
+            "/skill/guide",
+            "/file/guide/tool.py",
+            "/problems",
+            "/connect",
+            "/search?q=guide",
+            *tabs,
+        ):
             assert str(root.parent) not in (await got(web, address)).html
 
 
@@ -292,7 +352,7 @@ async def test_a_large_catalog_comes_in_pages_that_weigh_little(tmp_path: Path) 
         while address:
             page = await got(web, address)
             assert len(page.html.encode()) < 100_000
-            seen += [link for link in page.links if link.startswith("/skill/")]
+            seen += shown_skills(page)
             address = next((tag["href"] for tag in page.all("a") if tag.get("rel") == "next"), None)
         assert len(seen) == len(set(seen)) == 130
         assert len(shown_skills(await got(web, "/"))) == 100

@@ -92,7 +92,7 @@ def test_bytes_that_are_called_a_picture_never_become_a_page(
 def test_hostile_names_are_only_text_in_lists(page: Page, hostile_catalog: str) -> None:
     for path in ("/", "/problems", "/search?q=hostile", f"/?under={quote(IMAGE)}"):
         page.goto(f"{hostile_catalog}{path}")
-        expect(page.get_by_text("onerror").first).to_be_visible()
+        expect(page.get_by_text("onerror").locator("visible=true").first).to_be_visible()
         provoke(page)
 
 

@@ -30,7 +30,7 @@ def test_a_word_in_a_body_leads_to_the_skill_and_to_the_line_that_connects_a_hos
 ) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=catalog)
     page.goto(catalog)
-    expect(page.get_by_text("7 skills")).to_be_visible()
+    expect(page.locator("#results [data-summary]")).to_have_text("7 skills")
     page.evaluate("window.stays = true")
     search(page, WORD)
 
@@ -38,10 +38,11 @@ def test_a_word_in_a_body_leads_to_the_skill_and_to_the_line_that_connects_a_hos
     expect(results).to_have_count(1)
     expect(results.locator("mark.found").first).to_contain_text(WORD, ignore_case=True)
     assert page.evaluate("window.stays"), "it was searched without loading the page again"
-    results.get_by_role("link").click()
+    results.locator("a.path").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
     expect(page.get_by_role("article", name="SKILL.md")).to_contain_text(WORD, ignore_case=True)
+    page.get_by_role("link", name="Install").first.click()
     page.get_by_role("button", name="Copy the command for Claude Code").click()
     line = page.evaluate("navigator.clipboard.readText()")
     assert re.fullmatch(rf"claude mcp add --transport http \S+ {re.escape(catalog)}/mcp", line)
@@ -57,7 +58,7 @@ def test_the_word_is_in_no_name_and_no_description() -> None:
 ADDRESSES = {
     "/skill/release/changelog": "changelog",
     "/?under=acme/billing": "Skills under acme/billing",
-    "/search?q=slides": "Skills",
+    "/search?q=slides": "Search",
     "/file/csv-profile/scripts/profile_csv.py#L12": "scripts/profile_csv.py",
     "/file/brand-slides/assets/logo.png": "assets/logo.png",
     "/problems": "Problems",
@@ -108,11 +109,11 @@ def test_everything_can_be_reached_with_keys(page: Page, catalog: str) -> None:
     expect(page.locator("#results [data-summary]")).to_contain_text("release")
     page.keyboard.press("Escape")
     page.keyboard.press("j")
-    expect(rows.nth(0).get_by_role("link")).to_be_focused()
+    expect(rows.nth(0).locator("a.path")).to_be_focused()
     page.keyboard.press("j")
-    expect(rows.nth(1).get_by_role("link")).to_be_focused()
+    expect(rows.nth(1).locator("a.path")).to_be_focused()
     page.keyboard.press("k")
-    wanted = rows.nth(0).get_by_role("link").get_attribute("href")
+    wanted = rows.nth(0).locator("a.path").get_attribute("href")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{catalog}{wanted}")
 
@@ -143,7 +144,7 @@ def test_an_emptied_search_goes_back_to_the_folder_where_it_began(page: Page, ca
     search(page, "release")
     expect(page.locator("#results [data-summary]")).to_contain_text("release")
     page.get_by_role("searchbox").fill("")
-    expect(page.locator("#results [data-summary]")).to_contain_text("under acme")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("under acme")
     expect(rows).to_have_count(before)
     assert page.url == f"{catalog}/?under=acme"
 
@@ -165,7 +166,7 @@ def test_an_answer_that_comes_late_leaves_the_focus_where_it_is(page: Page, cata
 
 
 def test_rows_without_a_link_are_reached_with_keys_too(page: Page, hostile_catalog: str) -> None:
-    page.goto(f"{hostile_catalog}/problems")
+    page.goto(f"{hostile_catalog}/skill/hostile?tab=findings")
     rows = page.locator("[data-row]")
     expect(rows.locator("a")).to_have_count(0)
     for at, key in enumerate("jjk"):
@@ -177,25 +178,57 @@ def test_going_back_shows_what_was_searched(page: Page, catalog: str) -> None:
     page.goto(catalog)
     search(page, WORD)
     expect(page.locator("#results [data-row]")).to_have_count(1)
-    page.locator("#results [data-row]").get_by_role("link").click()
+    page.locator("#results [data-row] a.path").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
     page.go_back()
     expect(page.locator("#results [data-row]")).to_have_count(1)
     expect(page.get_by_role("searchbox")).to_have_value(WORD)
 
 
-def test_a_change_on_the_disk_is_there_with_the_next_page(page: Page, tmp_path: Path) -> None:
+def test_back_leaves_a_search(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/?under=acme")
+    search(page, WORD)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Search")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("under acme")
+    expect(page.get_by_role("searchbox")).to_have_value("")
+
+
+def test_a_change_on_the_disk_appears_without_reloading(page: Page, tmp_path: Path) -> None:
     write_tree(tmp_path, {"one/SKILL.md": skill_md("one")})
     with serving(tmp_path) as address:
         page.goto(address)
-        expect(page.get_by_text("1 skill", exact=True)).to_be_visible()
+        page.evaluate("window.stays = true")
+        expect(page.locator("#results [data-summary]")).to_have_text("1 skill")
         write_tree(tmp_path, {"two/SKILL.md": skill_md("two", description="Came later.")})
+        expect(page.get_by_text("Came later.")).to_be_visible()
+        assert page.evaluate("window.stays")
 
-        def see() -> bool:
-            page.reload()
-            return page.get_by_text("Came later.").is_visible()
 
-        assert any(see() for _ in range(100))
+def test_the_whole_row_opens_a_skill_and_a_chip_its_evidence(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    row = page.locator("#results [data-row]").filter(has_text="csv-profile")
+    row.get_by_role("link", name="1 script").click()
+    expect(page.get_by_role("region", name="Scripts")).to_contain_text("scripts/profile_csv.py")
+    page.go_back()
+    row.locator("td").last.click(force=True)
+    expect(page.get_by_role("heading", level=1)).to_have_text("csv-profile")
+
+
+def test_filters_are_applied_when_they_are_chosen(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    page.get_by_label("Contains").select_option("scripts")
+    expect(page.locator("#results [data-row]")).to_have_count(1)
+    assert "has=scripts" in page.url
+
+
+def test_the_theme_is_chosen_and_kept(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    page.get_by_role("button", name="Change between light and dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.goto(f"{catalog}/connect")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
 
 
 def test_without_scripts_everything_is_there_too(browser: Browser, catalog: str) -> None:
@@ -204,8 +237,9 @@ def test_without_scripts_everything_is_there_too(browser: Browser, catalog: str)
     page.goto(catalog)
     page.get_by_role("searchbox").fill(WORD)
     page.keyboard.press("Enter")
-    page.locator("#results [data-row]").get_by_role("link").click()
+    page.locator("#results [data-row] a.path").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
+    page.get_by_role("link", name="Install").first.click()
     expect(page.get_by_text("claude mcp add")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Copy"))).to_have_count(0)
     context.close()

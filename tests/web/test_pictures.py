@@ -36,7 +36,7 @@ def test_pictures_of_the_catalog(page: Page, picture: Picture, request: pytest.F
         page.set_viewport_size({"width": 1200, "height": 360})
         picture(page, "search")
         page.set_viewport_size(SIZE)
-        page.locator("#results [data-row]").get_by_role("link").click()
+        page.locator("#results [data-row] a.path").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
         picture(page, "skill")
 

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
         ("search-nothing", "/search?q=xylophone"),
         ("skill", "/skill/acme/billing/refunds"),
         ("skill-long", "/skill/brand-slides"),
+        ("skill-files", "/skill/csv-profile?tab=files"),
+        ("skill-findings", "/skill/csv-profile?tab=findings"),
+        ("skill-install", "/skill/csv-profile?tab=install"),
+        ("skill-details", "/skill/csv-profile?tab=details"),
         ("file-line", "/file/csv-profile/scripts/profile_csv.py#L12"),
         ("file-prose", "/file/brand-slides/deck.md"),
         ("file-source", "/file/brand-slides/deck.md?as=text"),
@@ -56,6 +60,7 @@ def test_the_catalog(page: Page, watch: Watch, catalog: str, name: str, path: st
     [
         ("list", "/"),
         ("skill", "/skill/hostile"),
+        ("findings", "/skill/hostile?tab=findings"),
         ("file-prose", "/file/hostile/notes.md"),
         ("file-broken-picture", "/file/hostile/picture.png"),
         ("problems", "/problems"),
@@ -86,7 +91,12 @@ def test_unusual_catalogs(page: Page, watch: Watch, tmp_path: Path) -> None:
     files = {"zeros.bin": bytes(64), "nothing.txt": b"", "long.txt": b"x" * 999}
     odd = {f"odd/{name}": data for name, data in {**files, "SKILL.md": skill_md("odd")}.items()}
     with serving(write_tree(tmp_path / "many", {**many, **odd})) as address:
-        for name, path in (("", "/"), ("-next", "/?after=group-2/skill-9"), ("-end", "/?after=zzz")):
+        for name, path in (
+            ("", "/"),
+            ("-next", "/?page=2"),
+            ("-end", "/?page=99"),
+            ("-filtered", "/?has=none&sort=size"),
+        ):
             page.goto(f"{address}{path}")
             examine(page, f"catalog-many{name}")
         for file in files:

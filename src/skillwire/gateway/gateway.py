@@ -30,6 +30,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
 from skillwire.server.dialect import MCP_PATH
 from skillwire.server.http import embedding_options
+from skillwire.server.page import SourceStatus
 from skillwire.server.skills import Skills, ignore_problem
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.sqlite import MemoryStore
@@ -120,9 +121,19 @@ class Gateway:
             if not is_open:
                 self.ask_clients(served.server, served.sees)
 
+        page = None if page is None else partial(page, sources=self.sources)
         return skills.web_app(
             replace(options, asks=asks), name=name, instructions=instructions, page=page, prepare=prepare
         )
+
+    def sources(self) -> list[SourceStatus]:
+        """The state of every upstream, for the page."""
+        return [
+            SourceStatus(label, "complete", None)
+            if each.remote is None
+            else SourceStatus(label, each.remote.state, each.remote.seen_at)
+            for label, each in self.upstreams.items()
+        ]
 
     def ask_clients(self, server: Server[Any], sees: Callable[[], Callable[[str], bool]] = _sees_all) -> None:
         """Ask the clients of ``server`` for approvals, in ``admit`` mode. ``sees()`` tests what a caller sees."""

@@ -189,6 +189,8 @@ class WebApp:
     def drain(self) -> None:
         """Report "not ready", and close the event streams, which would stay open forever."""
         self._draining = True
+        if self._page is not None:
+            self._page.drain()
         listening = self._server.get_request_handler("subscriptions/listen")
         close = getattr(listening.handler, "close", None) if listening else None
         if close is not None:

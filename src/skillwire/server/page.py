@@ -21,7 +21,7 @@ from starlette.requests import Request
 from skillwire.server.access import Verifier
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -78,11 +78,23 @@ class Sessions:
 
 
 class MountedPage(NamedTuple):
-    """A web application at ``paths``. It has ``sessions`` if callers need a token."""
+    """A web application at ``paths``. It has ``sessions`` if callers need a token.
+
+    ``drain`` ends its event streams, which would stay open forever.
+    """
 
     app: ASGIApp
     paths: Sequence[str]
     sessions: Sessions | None = None
+    drain: Callable[[], None] = lambda: None
+
+
+class SourceStatus(NamedTuple):
+    """The state of one upstream of a gateway. It has no address: clients must not learn it (R4)."""
+
+    label: str
+    state: str
+    seen_at: float | None
 
 
 class PageMaker(Protocol):
@@ -92,10 +104,23 @@ class PageMaker(Protocol):
     """
 
     def __call__(
-        self, skills: ServedSkills, *, name: str, path: str, public_url: str | None, access: Access | None
+        self,
+        skills: ServedSkills,
+        *,
+        name: str,
+        path: str,
+        public_url: str | None,
+        access: Access | None,
+        sources: Callable[[], Sequence[SourceStatus]] | None = None,
     ) -> MountedPage:
-        """The page for ``skills``."""
+        """The page for ``skills``. ``sources`` returns the state of the upstreams of a gateway."""
         ...
+
+
+def caller_name() -> str:
+    """The name of the caller of the current request, from the token; empty without one."""
+    user = auth_context_var.get()
+    return "" if user is None else user.access_token.subject or user.access_token.client_id
 
 
 class Guard:

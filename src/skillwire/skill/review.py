@@ -171,7 +171,7 @@ def review_entry(entry: SkillEntry) -> Review:
         description=entry.description,
         files=tuple(paths),
         size=entry.size,
-        scripts=tuple(path for path, _ in paths if _is_script(path)),
+        scripts=tuple(path for path, _ in paths if is_script(path)),
         tools=tuple(map(tool_grant, requested_tools(entry))),
         widening={key: value for key, value in entry.frontmatter.items() if _is_widening(key)},
         nested=tuple(path for path, _ in paths if path.endswith(f"/{SKILL_MD}")),
@@ -287,7 +287,7 @@ def _split_tools(text: str) -> Iterator[str]:
         yield word
 
 
-def _is_script(path: str) -> bool:
+def is_script(path: str) -> bool:
     """By its ending. Without one, a file in a folder for scripts may be one, as far as the entry tells."""
     folder, _, name = path.lower().rpartition("/")
     return name.endswith(_RUNNABLE) or ("." not in name and folder.rpartition("/")[2] in ("scripts", "bin"))

@@ -14,7 +14,7 @@ from skillwire.web.highlight import code
 from skillwire.web.markdown import markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from markupsafe import Markup
 
@@ -54,6 +54,32 @@ def file_headers(name: str) -> dict[str, str]:
         "Content-Type": image or "application/octet-stream",
         "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
     }
+
+
+class TreeNode(NamedTuple):
+    """A file with its address, or a folder with its nodes."""
+
+    name: str
+    path: str
+    url: str = ""
+    nodes: list[TreeNode] | None = None
+
+
+def file_tree(files: Iterable[tuple[str, str]]) -> list[TreeNode]:
+    """The files, as paths and addresses, as a tree: files before folders."""
+    root: list[TreeNode] = []
+    folders: dict[str, list[TreeNode]] = {"": root}
+    for path, url in sorted(files, key=lambda file: (file[0] != "SKILL.md", file[0].count("/"), file[0])):
+        parent, at = root, ""
+        *names, name = path.split("/")
+        for each in names:
+            at = f"{at}/{each}" if at else each
+            if at not in folders:
+                folders[at] = []
+                parent.append(TreeNode(each, at, nodes=folders[at]))
+            parent = folders[at]
+        parent.append(TreeNode(name, path, url))
+    return root
 
 
 class FileView(NamedTuple):

@@ -1,4 +1,4 @@
-"""Untrusted Markdown as safe HTML.
+"""Untrusted Markdown as safe HTML: CommonMark with GitHub's tables, task lists, alerts and footnotes.
 
 HTML in the text is escaped. ``link`` chooses the target of every link, and external links have no referrer and no
 opener. Nothing is loaded from other servers: an external image becomes a link. Content that rendering would hide
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
     Link = Callable[[str], str | None]
@@ -44,11 +46,16 @@ _STAYS = re.compile(r"/(?!/)|[#?]")
 _LEAVES = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _ALIGNED = re.compile(r"text-align:(left|right|center)")
 _CAPTION = Markup('<div class="caption">{}</div>')  # rendering would hide the info string of a fence
+_REFERENCE = Markup('<sup><a href="#{}fn-{}">{}</a></sup>')
 _FIND = Markup('<li><mark class="hidden" data-kind="{}">{}: {}</mark></li>')
 _MAX_FINDS = 50
+_TASK = re.compile(r"\[([ xX])\](?=\s)")
+_ALERT = re.compile(r"\[!(note|tip|important|warning|caution)\]\s*$", re.IGNORECASE)
+_NOTE = re.compile(r"\[\^([^\]\s]{1,80})\]")
+_HEADING = re.compile(r'<h([23]) id="([^"]+)">(.*?)</h\1>', re.DOTALL)
 _TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h2", "h3", "h4", "h5", "h6", "hr", "img", "li", "mark", "ol",
-    "p", "pre", "s", "section", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "p", "pre", "s", "section", "span", "strong", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 _ATTRIBUTES: dict[str, set[str]] = {
     "a": {"href", "rel", "class", "title"},
@@ -57,33 +64,50 @@ _ATTRIBUTES: dict[str, set[str]] = {
     "ol": {"start"},
     "pre": {"class", "tabindex"},
     "table": {"tabindex"},
-    **{tag: {"class"} for tag in ("code", "div", "p", "section", "span", "td", "th")},
+    **{tag: {"class"} for tag in ("blockquote", "code", "div", "p", "section", "span", "strong", "td", "th")},
+    **{tag: {"class", "id"} for tag in ("li", "sup")},
     **{f"h{level}": {"id"} for level in range(2, 7)},
 }
 
 
-def markdown(text: str, *, link: Link, image: Link | None = None) -> Markup:
+def table_of_contents(html: Markup) -> list[tuple[int, str, str]]:
+    """The level, the anchor and the words of each main heading of rendered Markdown."""
+    found = _HEADING.findall(str(html))
+    return [(int(level), name, Markup(words).striptags()) for level, name, words in found]  # noqa: S704
+
+
+def markdown(text: str, *, link: Link, image: Link | None = None, with_hidden: bool = True) -> Markup:
     """Render ``text``. ``link`` returns the target of a link, or ``None`` to show it as text.
 
     ``image`` returns the address of an image of the skill, or ``None`` to show it as a link. Headings start one
-    level below the heading of the page.
+    level below the heading of the page. Without ``with_hidden``, the page has to list the hidden text itself.
     """
     text = text.encode(errors="backslashreplace").decode()  # lone surrogates, which the sanitizer rejects
     if not is_tame(text) or sum(1 for _ in _MARKUP.finditer(text)) > _MAX_MARKUP:
         return _as_source(text)
     if len(text) < _CACHED_FROM:
-        return _rendered(text, link, image)
-    return _render_cache.get(text, link, image)
+        return _rendered(text, link, image, with_hidden=with_hidden)
+    return _render_cache.get(text, link, image, with_hidden=with_hidden)
 
 
-def _rendered(text: str, link: Link, image: Link | None) -> Markup:
+def _rendered(text: str, link: Link, image: Link | None, *, with_hidden: bool) -> Markup:
     parser, env = _parser(), dict[str, Any]()
     tokens = parser.parse(text, env)
     if any(token.level >= _DEEPEST - 2 for token in tokens):  # the parser stops there
         return _as_source(text)
-    _TokenRewriter(link, image).blocks(tokens)
+    rewriter, notes = _TokenRewriter(link, image), list[str]()
+    rewriter.blocks(tokens)
     html = parser.renderer.render(tokens, parser.options, env)
-    return _sanitized(html + str(_hidden_parts(text)))
+    for number, (label, note) in enumerate(env.get("notes", ()), 1):  # all of them, so that none is hidden
+        inline = parser.parseInline(note, env)
+        rewriter.blocks(inline)
+        back = Markup('<li id="{}fn-{}">').format(
+            _ANCHOR, _slug(label) if number == _number(label, env) else number
+        )
+        notes.append(f"{back}{parser.renderer.render(inline, parser.options, env)}</li>")
+    if notes:
+        html += f'<section class="footnotes"><ol>{"".join(notes)}</ol></section>'
+    return _sanitized(html + (str(_hidden_parts(text)) if with_hidden else ""))
 
 
 class _CachedText(NamedTuple):
@@ -100,15 +124,16 @@ class _RenderCache:
         self._entries: OrderedDict[bytes, _CachedText] = OrderedDict()
         self._size = 0
 
-    def get(self, text: str, link: Link, image: Link | None) -> Markup:
-        digest = sha256(text.encode()).digest() + bytes([image is None])
+    def get(self, text: str, link: Link, image: Link | None, *, with_hidden: bool) -> Markup:
+        digest = sha256(text.encode()).digest() + bytes([image is None, with_hidden])
         with self._lock:
             cached = self._entries.pop(digest, None)
             if cached is not None:
                 self._size -= len(cached.html)
             if cached is None or not (_agrees(link, cached.links) and _agrees(image, cached.images)):
                 links, images = dict[str, str | None](), dict[str, str | None]()
-                html = _rendered(text, _noted(link, links), None if image is None else _noted(image, images))
+                noted = None if image is None else _noted(image, images)
+                html = _rendered(text, _noted(link, links), noted, with_hidden=with_hidden)
                 cached = _CachedText(html, links, images)
             self._entries[digest] = cached
             self._size += len(cached.html)
@@ -144,7 +169,46 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # late: only pages need it
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
+    parser.block.ruler.before("reference", "note", _note_block, {"alt": ["paragraph"]})
+    parser.inline.ruler.before("link", "note", _note_reference)
     return parser.enable(["table", "strikethrough"])
+
+
+def _note_block(state: StateBlock, begin: int, end: int, silent: bool) -> bool:
+    """``[^label]: text``, until an empty line. The text is stored in ``env``."""
+    line = state.src[state.bMarks[begin] + state.tShift[begin] : state.eMarks[begin]]
+    match = _NOTE.match(line)
+    if match is None or not line.startswith(":", match.end()) or state.is_code_block(begin):
+        return False
+    if not silent:
+        after = begin + 1
+        while (
+            after < end
+            and not state.isEmpty(after)
+            and not _NOTE.match(state.getLines(after, after + 1, 99, False))
+        ):
+            after += 1
+        lines = [line[match.end() + 1 :], state.getLines(begin + 1, after, 99, False)]
+        state.env.setdefault("notes", []).append((match[1], " ".join(lines).strip()))
+        state.line = after
+    return True
+
+
+def _note_reference(state: StateInline, silent: bool) -> bool:
+    match = _NOTE.match(state.src, state.pos)
+    number = _number(match[1], state.env) if match else 0
+    if match is None or not number:
+        return False
+    if not silent:
+        token = state.push("html_inline", "", 0)
+        token.content = str(_REFERENCE.format(_ANCHOR, _slug(match[1]), number))
+    state.pos = match.end()
+    return True
+
+
+def _number(label: str, env: Any) -> int:
+    """The number of the first footnote with this label; 0 if there is none."""
+    return next((at for at, (name, _) in enumerate(env.get("notes", ()), 1) if name == label), 0)
 
 
 def _sanitized(html: str) -> Markup:
@@ -167,6 +231,7 @@ class _TokenRewriter:
         for place, token in enumerate(tokens):
             if token.type == "inline":
                 self._pieces(token.children or [])
+                self._tasks_and_alerts(tokens[max(place - 2, 0) : place], token.children or [])
             elif token.type in ("fence", "code_block"):
                 self._code(token)
             elif token.type in ("heading_open", "heading_close"):
@@ -179,6 +244,23 @@ class _TokenRewriter:
                 aligned = _ALIGNED.match(str(token.attrs.pop("style", "")))
                 if aligned:
                     token.attrSet("class", f"align-{aligned[1]}")
+
+    def _tasks_and_alerts(self, before: Sequence[Token], pieces: list[Token]) -> None:
+        """The first paragraph of a list item or a quote may begin with a mark."""
+        if len(before) < 2 or before[1].type != "paragraph_open" or not pieces or pieces[0].type != "text":
+            return
+        first, outer = pieces[0], before[0]
+        if outer.type == "list_item_open" and (task := _TASK.match(first.content)):
+            outer.attrSet("class", "task")
+            mark = "☐" if task[1] == " " else "☑"
+            _become(
+                first, Markup('<span class="box">{}</span>{}').format(mark, visible(first.content[task.end() :]))
+            )
+        elif outer.type == "blockquote_open" and (alert := _ALERT.match(first.content)):
+            outer.attrSet("class", f"alert alert-{alert[1].lower()}")
+            _become(first, Markup("<strong>{}</strong>").format(alert[1].capitalize()))
+            if len(pieces) > 1 and pieces[1].type == "softbreak":
+                pieces[1].type = "hardbreak"
 
     def _code(self, token: Token) -> None:
         info = token.info.strip()

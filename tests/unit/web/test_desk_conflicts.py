@@ -226,7 +226,7 @@ async def test_what_changes_while_a_page_is_made_is_news_to_it(state: Path, serv
 
         at.host.read_for_review = slow  # type: ignore[method-assign, assignment]
         at.desk.watcher.number = 7
-        assert '<meta name="desk-number" content="7">' in await at.get(PLACE)
+        assert '<meta name="live-number" content="7">' in await at.get(PLACE)
         assert at.desk.watcher.number == 9
 
 

@@ -77,7 +77,7 @@ async def test_a_change_is_told(
 async def test_a_page_knows_how_old_it_is(state: Path, server: HostileServer) -> None:
     async with at_desk(state, {"acme": server}) as at:
         at.desk.watcher.number = 7
-        assert '<meta name="desk-number" content="7">' in await at.get("/")
+        assert '<meta name="live-number" content="7">' in await at.get("/")
 
 
 async def test_streams_end_with_the_desk(state: Path, server: HostileServer) -> None:
@@ -92,7 +92,7 @@ async def test_streams_end_with_the_desk(state: Path, server: HostileServer) -> 
 async def test_a_stream_that_has_nothing_to_say_shows_that_it_is_alive(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillwire.web.desk.events._KEEP_ALIVE_SECONDS", 0.001)
+    monkeypatch.setattr("skillwire.web.events._KEEP_ALIVE_SECONDS", 0.001)
     async with at_desk(state, {"acme": server}) as at:
         stream = events(at)
         with anyio.fail_after(SECONDS):

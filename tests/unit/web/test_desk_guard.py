@@ -239,7 +239,7 @@ async def test_only_loopback_is_listened_on() -> None:
 async def test_too_many_streams_are_refused(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillwire.web.desk.events._MAX_STREAMS", 0)
+    monkeypatch.setattr("skillwire.web.events._MAX_STREAMS", 0)
     async with at_desk(state, {"acme": server}) as at:
         with anyio.fail_after(20):
             assert is_refusal(await at.browser.get("/events"), "too-many-streams")

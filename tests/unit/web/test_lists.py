@@ -6,8 +6,9 @@ import pytest
 
 from rules import rule
 from skillwire import MemoryCatalog, Skill
+from skillwire.catalog.examination import Examiner
 from skillwire.server.callers import ViewCache
-from skillwire.web.catalog.lists import MAX_VIEWS, PathPage, Paths
+from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, PathPage, Paths
 from trees import skill_md
 
 pytestmark = pytest.mark.anyio
@@ -21,22 +22,25 @@ def names(part: PathPage) -> list[str]:
     return [uri.removeprefix("skill://").removesuffix("/SKILL.md") for uri in part.uris]
 
 
-async def test_parts_follow_each_other_and_know_their_neighbours() -> None:
-    paths = Paths(MemoryCatalog([skill(f"s-{number:02}") for number in range(25)]))
-    first = await paths.page("", "", 10)
-    assert (first.first, first.last, first.total, first.before, first.after) == (1, 10, 25, None, "s-09")
-    second = await paths.page("", "s-09", 10)
-    assert (names(second)[0], second.before, second.after) == ("s-10", "", "s-19")
-    third = await paths.page("", "s-19", 10)
-    assert (names(third), third.before, third.after) == ([f"s-{n}" for n in range(20, 25)], "s-09", None)
-    assert names(await paths.page("", "zzz", 10)) == []
+async def shown(paths: Paths, under: str = "", page: int = 1) -> list[str]:
+    return names(await paths.page(ListFilter(under, page=page), Examiner()))
+
+
+async def test_pages_follow_each_other() -> None:
+    paths = Paths(MemoryCatalog([skill(f"s-{number:03}") for number in range(250)]))
+    last = await paths.page(ListFilter(page=3), Examiner())
+    assert (last.first, last.last, last.total, last.pages) == (201, 250, 250, 3)
+    assert [name for page in (1, 2, 3) for name in await shown(paths, page=page)] == [
+        f"s-{n:03}" for n in range(250)
+    ]
+    assert await shown(paths, page=4) == []
 
 
 async def test_a_folder_has_what_is_below_it_and_not_what_only_begins_so() -> None:
     paths = Paths(MemoryCatalog([skill(path) for path in ("a/x", "a/b/y", "a/b/z", "a-b/q", "ab/r", "flat")]))
-    assert names(await paths.page("a", "", 10)) == ["a/b/y", "a/b/z", "a/x"]
-    assert names(await paths.page("a/b", "", 10)) == ["a/b/y", "a/b/z"]
-    assert names(await paths.page("nothing", "", 10)) == []
+    assert await shown(paths, "a") == ["a/b/y", "a/b/z", "a/x"]
+    assert await shown(paths, "a/b") == ["a/b/y", "a/b/z"]
+    assert await shown(paths, "nothing") == []
     assert await paths.folders("") == {"a": 3, "a-b": 1, "ab": 1}
     assert await paths.folders("a") == {"b": 2}
     assert await paths.folders("a/b") == {}
@@ -46,11 +50,11 @@ async def test_a_folder_has_what_is_below_it_and_not_what_only_begins_so() -> No
 async def test_what_comes_and_goes_is_seen() -> None:
     catalog = MemoryCatalog([skill("one")])
     paths = Paths(catalog)
-    assert names(await paths.page("", "", 10)) == ["one"]
+    assert await shown(paths) == ["one"]
     catalog.put(skill("two"))
-    assert names(await paths.page("", "", 10)) == ["one", "two"]
+    assert await shown(paths) == ["one", "two"]
     catalog.remove("one")
-    assert names(await paths.page("", "", 10)) == ["two"]
+    assert await shown(paths) == ["two"]
 
 
 async def test_each_view_is_remembered_and_the_oldest_forgotten() -> None:

@@ -23,9 +23,9 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     render = module._rendered
 
-    def counted(text: str, *rest: Callable[[str], str | None] | None) -> object:
+    def counted(text: str, *rest: Callable[[str], str | None] | None, with_hidden: bool) -> object:
         texts.append(text)
-        return render(text, *rest)  # type: ignore[arg-type]
+        return render(text, *rest, with_hidden=with_hidden)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "_rendered", counted)
     monkeypatch.setattr(module, "_render_cache", module._RenderCache())

@@ -1,6 +1,8 @@
-"""The lists of the catalog: listed skills by path, search results, and problems.
+"""The lists of the catalog: listed skills by path, filtered, search results, and problems.
 
-The paths are cached until skills are added or removed, so that a page costs the same for every size of catalog.
+The paths are cached until skills are added or removed, and the entries until anything changes, so that a page
+costs the same for every size of catalog. What the files of a skill contain is examined within a time limit; a list
+shows what is known, and more with the next request.
 
 A problem must not reveal an unlisted skill. A served skill has a ``listed`` flag. For a skill that is not served,
 its problems have the flag, or its path matches one of the globs for unlisted skills.
@@ -9,41 +11,128 @@ its problems have the flag, or its path matches one of the globs for unlisted sk
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+import time
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import anyio
 from markupsafe import Markup
 
 from skillwire.errors import FormatError
 from skillwire.search.text import parse_query
+from skillwire.skill.model import estimate_tokens
+from skillwire.skill.review import is_script, requested_tools, review_entry
 from skillwire.skill.uri import skill_md_uri
 from skillwire.web.escape import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog, Change
+    from skillwire.catalog.examination import Examined, Examiner
     from skillwire.search.fts5 import Hit
     from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill.review import Risk
     from skillwire.web.catalog.site import Site
 
 MAX_VIEWS = 16
+PAGE_SIZE = 100
 _LONGEST = 240  # characters of a description; the page of the skill shows all of it
 _FOUND = Markup('<mark class="found">{}</mark>')
+_MARKDOWN = re.compile(r"[#*`|~\[\]]+|\]\([^)\s]*\)|-{3,}|={3,}")
 _MAX_PROBLEMS = 500
 _MAX_IGNORED = 1000
+_EXAMINING_SECONDS = 2.0
+_SEVERITIES = ("error", "warning", "note")
+_DAYS = {"day": 1, "week": 7, "month": 30}
+HAS = ("scripts", "tools", "domains", "hidden", "problems", "none")
+SORTS: dict[str, Callable[[SkillEntry], Any]] = {
+    "path": lambda entry: entry.path,
+    "name": lambda entry: entry.path.rpartition("/")[2],
+    "changed": lambda entry: -(entry.modified or 0),
+    "size": lambda entry: -entry.size,
+    "tokens": lambda entry: -(estimate_tokens(entry).loaded or 0),
+}
+
+
+class ListFilter(NamedTuple):
+    """Which of the listed skills, in which order, and which page of them."""
+
+    under: str = ""
+    has: str = ""
+    license: str = ""
+    since: str = ""
+    sort: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> ListFilter:
+        """Parse the query of a request. Invalid values select everything."""
+        number = query.get("page", "")[:6]
+        return cls(
+            query.get("under", "").strip("/"),
+            query.get("has", "") if query.get("has", "") in HAS else "",
+            query.get("license", "")[:_LONGEST],
+            query.get("since", "") if query.get("since", "") in _DAYS else "",
+            query.get("sort", "") if query.get("sort", "") in SORTS else "",
+            max(int(number), 1) if number.isascii() and number.isdigit() else 1,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it selects all skills below a folder, by path."""
+        return not (self.has or self.license or self.since or self.sort not in ("", "path"))
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query of its address, without the page."""
+        return {name: str(value) for name, value in self._replace(page=0)._asdict().items() if value}
+
+    def fits(self, entry: SkillEntry, examined: Examined | None, now: float) -> bool:
+        """Whether a skill matches, as far as it was examined."""
+        if self.license and _license(entry) != self.license:
+            return False
+        if self.since and now - (entry.modified or 0) > _DAYS[self.since] * 86_400:
+            return False
+        risk = None if examined is None else examined.risk
+        match self.has:
+            case "scripts":
+                return bool(risk.scripts) if risk else any(is_script(file.uri) for file in entry.files)
+            case "tools":
+                return bool(requested_tools(entry))
+            case "domains" | "hidden":
+                return risk is not None and bool(getattr(risk, self.has))
+            case "problems":
+                return examined is not None and bool(examined.problems)
+            case "none":
+                return risk is not None and risk.is_low
+            case _:
+                return True
+
+
+def _license(entry: SkillEntry) -> str:
+    return str(entry.frontmatter.get("license", "") or "")[:_LONGEST]
 
 
 class PathPage(NamedTuple):
-    """One page of the listed skills, with its position and the cursors of the pages around it."""
+    """One page of the listed skills, and its position."""
 
-    uris: list[str]
-    first: int
+    uris: Sequence[str]
+    page: int
     total: int
-    before: str | None  # the cursor of the previous page; None on the first page
-    after: str | None
+
+    @property
+    def pages(self) -> int:
+        """The number of pages."""
+        return max(1, -(-self.total // PAGE_SIZE))
+
+    @property
+    def first(self) -> int:
+        """The number of the first skill of the page."""
+        return (self.page - 1) * PAGE_SIZE + 1
 
     @property
     def last(self) -> int:
@@ -59,12 +148,15 @@ class _Listing:
 
 
 class Paths:
-    """The paths of the listed skills of ``catalog``."""
+    """The listed skills of ``catalog``, and a number that grows with each change."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._listing: _Listing | None = None
+        self._entries: list[SkillEntry] | None = None
         self._generation = 0
+        self.number = 0
+        self.changed = anyio.Event()
         self._watch = catalog.changes()
         self._watch.forward(self._forget)
 
@@ -72,20 +164,47 @@ class Paths:
         """Stop listening for changes."""
         self._watch.close()
 
-    async def page(self, under: str, after: str, limit: int) -> PathPage:
-        """The next ``limit`` skills below the folder ``under`` after the path ``after``."""
+    async def page(self, wanted: ListFilter, examiner: Examiner) -> PathPage:
+        """One page of the skills that ``wanted`` selects."""
+        if not wanted.is_plain:
+            under, now = f"{wanted.under}/" if wanted.under else "", time.time()
+            if wanted.has in ("domains", "hidden", "problems", "none"):
+                await examiner.examine(self._catalog, await self.entries(), _EXAMINING_SECONDS)
+            found = [
+                entry
+                for entry in await self.entries()
+                if entry.path.startswith(under) and wanted.fits(entry, examiner.known(entry), now)
+            ]
+            found.sort(key=SORTS[wanted.sort or "path"])
+            begin = (wanted.page - 1) * PAGE_SIZE
+            return PathPage([each.uri for each in found[begin : begin + PAGE_SIZE]], wanted.page, len(found))
         listing = await self._current()
         start, stop = 0, len(listing.paths)
-        if under:
-            start = bisect_left(listing.paths, f"{under}/")
-            stop = bisect_left(listing.paths, f"{under}0")  # '/' < '0'
-        at = bisect_right(listing.paths, after, start, stop) if after else start
-        end = min(at + limit, stop)
-        earlier = max(at - limit, start)
-        before = None if at == start else "" if earlier == start else listing.paths[earlier - 1]
-        after_page = listing.paths[end - 1] if end < stop else None
-        uris = [listing.uris[path] for path in listing.paths[at:end]]
-        return PathPage(uris, at - start + 1, stop - start, before, after_page)
+        if wanted.under:
+            start = bisect_left(listing.paths, f"{wanted.under}/")
+            stop = bisect_left(listing.paths, f"{wanted.under}0")  # '/' < '0'
+        begin = start + (wanted.page - 1) * PAGE_SIZE
+        paths = listing.paths[begin : min(begin + PAGE_SIZE, stop)]
+        return PathPage([listing.uris[path] for path in paths], wanted.page, stop - start)
+
+    async def entries(self) -> list[SkillEntry]:
+        """All listed entries, by path."""
+        while self._entries is None:
+            number = self.number
+            entries = sorted([entry async for entry in self._catalog.entries()], key=lambda entry: entry.path)
+            if number == self.number:
+                self._entries = entries
+        return self._entries
+
+    async def licenses(self) -> list[str]:
+        """The licences of the listed skills."""
+        return sorted({_license(entry) for entry in await self.entries()} - {""})[:50]
+
+    async def similar(self, query: str) -> list[str]:
+        """Words of names that are similar to the words of a query without results."""
+        words = {word for path in (await self._current()).paths for word in re.split(r"[/_-]", path)}
+        found = (get_close_matches(word, words, 2, 0.7) for word in query.lower().split()[:4])
+        return list(dict.fromkeys(word for close in found for word in close))
 
     async def folders(self, under: str) -> dict[str, int]:
         """The folders directly in ``under``, with the number of skills below each."""
@@ -95,10 +214,14 @@ class Paths:
         """Whether a skill at ``path`` is listed."""
         return path in (await self._current()).uris
 
+    async def count(self) -> int:
+        """The number of listed skills."""
+        return len((await self._current()).paths)
+
     async def _current(self) -> _Listing:
         while self._listing is None:
             generation = self._generation
-            listing = _listing_of([(entry.path, entry.uri) async for entry in self._catalog.entries()])
+            listing = _listing_of([(entry.path, entry.uri) for entry in await self.entries()])
             if generation == self._generation:  # no skill was added or removed meanwhile
                 self._listing = listing
         return self._listing
@@ -107,6 +230,10 @@ class Paths:
         if change.added or change.removed:
             self._generation += 1
             self._listing = None
+        self._entries = None
+        self.number += 1
+        self.changed.set()
+        self.changed = anyio.Event()
 
 
 def _listing_of(skills: Iterable[tuple[str, str]]) -> _Listing:
@@ -122,40 +249,39 @@ def _listing_of(skills: Iterable[tuple[str, str]]) -> _Listing:
 
 
 class CatalogRow(NamedTuple):
-    """One skill in a list."""
+    """One skill in a list. ``snippet`` is the matching part of its text, if it was searched for."""
 
     path: str
     folder: str
     name: str
     summary: Markup
+    snippet: Markup
     files: int | None
     size: int | None
     modified: float | None
     is_dynamic: bool
+    risk: Risk
+    problems: int
 
 
-def list_row(entry: SkillEntry) -> CatalogRow:
-    """The row of a listed skill."""
-    return _row(entry, visible(_short(entry.description)))
-
-
-def search_row(hit: Hit, entry: SkillEntry, query: str) -> CatalogRow:
-    """The row of a search result, with the matching part of its text."""
-    return _row(entry, _with_marks(_short(hit.snippet or entry.description), query))
-
-
-def _row(entry: SkillEntry, summary: Markup) -> CatalogRow:
+def list_row(entry: SkillEntry, examined: Examined | None, hit: Hit | None = None, query: str = "") -> CatalogRow:
+    """The row of a skill, with the matching part of its text if it is a search result."""
     folder, slash, name = entry.path.rpartition("/")
     is_whole = entry.is_complete
+    snippet = " ".join(_MARKDOWN.sub(" ", hit.snippet).split()) if hit else ""
+    is_repeated = not snippet or snippet.strip("… ")[:60] in " ".join(entry.description.split())
     return CatalogRow(
         path=entry.path,
         folder=folder + slash,
         name=name,
-        summary=summary,
+        summary=_with_marks(_short(entry.description), query) if query else visible(_short(entry.description)),
+        snippet=Markup("") if is_repeated else _with_marks(_short(snippet), query),
         files=len(entry.files) if is_whole else None,
         size=entry.size if is_whole and "size" not in entry.gaps else None,
         modified=entry.modified,
         is_dynamic=entry.is_dynamic,
+        risk=review_entry(entry).risk if examined is None else examined.risk,
+        problems=0 if examined is None else sum(each.severity != "note" for each in examined.problems),
     )
 
 
@@ -177,14 +303,18 @@ def _with_marks(text: str, query: str) -> Markup:
     return Markup("").join((*pieces, visible(text[at:])))
 
 
-async def visible_problems(catalog: Catalog, paths: Paths, site: Site) -> dict[str, Any]:
-    """The problems that exclude skills, other problems, and paths that are ignored by name."""
+async def visible_problems(catalog: Catalog, paths: Paths, site: Site, examiner: Examiner) -> dict[str, Any]:
+    """Everything that ``check`` finds: problems that exclude skills, other problems, and ignored paths."""
     found = await catalog.problems()
     unlisted = frozenset(problem.skill for problem in found if problem.skill and not problem.listed)
     disclosure = _Disclosure(catalog, paths, site, unlisted)
     problems = [problem for problem in found if problem.listed and await disclosure.may_mention_problem(problem)]
     refused = [problem for problem in problems if problem.refuses]
-    noted = [problem for problem in problems if not problem.refuses]
+    entries = [entry for entry in await paths.entries() if entry.local and not entry.is_dynamic]
+    examined = await examiner.examine(catalog, entries, _EXAMINING_SECONDS)
+    texts = [problem for each in examined.values() for problem in each.problems]
+    noted = list(dict.fromkeys([*(problem for problem in problems if not problem.refuses), *texts]))
+    noted.sort(key=lambda each: (_SEVERITIES.index(each.severity), each.file, each.line or 0))
     ignored = [path for path in await catalog.ignored() if await disclosure.may_mention(path)]
     return {
         "refused": refused[:_MAX_PROBLEMS],
@@ -193,6 +323,7 @@ async def visible_problems(catalog: Catalog, paths: Paths, site: Site) -> dict[s
         "refused_count": len(refused),
         "noted_count": len(noted),
         "ignored_count": len(ignored),
+        "unexamined": len(entries) - len(examined),
     }
 
 

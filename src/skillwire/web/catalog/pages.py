@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import re
 import secrets
+import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from anyio import to_thread
 from starlette.exceptions import HTTPException
@@ -15,6 +18,8 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route, Router
 
+from skillwire.catalog.examination import Examiner
+from skillwire.catalog.packer import Packer
 from skillwire.errors import (
     ApprovalError,
     FormatError,
@@ -24,12 +29,14 @@ from skillwire.errors import (
     SkillwireError,
     UpstreamError,
 )
+from skillwire.gateway.upstream import ORIGIN
 from skillwire.install.agents import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, find_agent, http_commands
 from skillwire.install.config_edit import lines_to_add
 from skillwire.server.callers import ViewCache
 from skillwire.server.page import KNOWN
+from skillwire.skill.digest import digest_of
 from skillwire.skill.uri import SKILL_MD, parse_uri
-from skillwire.web.catalog.lists import MAX_VIEWS, Paths, list_row, search_row, visible_problems
+from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
 from skillwire.web.catalog.skill import (
     MAX_FILES,
@@ -42,10 +49,12 @@ from skillwire.web.catalog.skill import (
     parse_file_path,
     parse_skill_path,
     rendered_body,
+    review_text,
 )
-from skillwire.web.files import FILE_HEADERS, FileView, file_headers, file_view, max_shown_size
+from skillwire.web.files import FILE_HEADERS, FileView, file_headers, file_tree, file_view, max_shown_size
 from skillwire.web.highlight import snippet
-from skillwire.web.theme import static_route
+from skillwire.web.markdown import table_of_contents
+from skillwire.web.theme import PAGE_HEADERS, static_route
 from skillwire.wire.extension import get_result
 
 if TYPE_CHECKING:
@@ -59,8 +68,10 @@ if TYPE_CHECKING:
 
     View = Callable[[Request], Awaitable[Response]]
 
-PAGE_SIZE = 100
 MAX_FOUND = 50
+_MAX_PAGES = 10  # of search results
+_EXAMINING_SECONDS = 0.5  # for the skills of one page; the next request continues
+_TABS = {"text": "SKILL.md", "files": "Files", "findings": "Findings", "install": "Install", "details": "Details"}
 _MAX_QUERY = 1000
 _MAX_ENTRY = 24_000
 _COMMON_HOSTS = (
@@ -87,10 +98,12 @@ def application(site: Site) -> ASGIApp:
             Route("/search", signed_in(pages.search)),
             Route("/connect", signed_in(pages.connect)),
             Route("/problems", signed_in(pages.problems)),
+            Route("/events", signed_in(pages.events)),
             Route("/skill/{path:path}", signed_in(pages.skill)),
             Route("/entry/{path:path}", signed_in(pages.entry)),
             Route("/file/{path:path}", signed_in(pages.file)),
             Route("/raw/{path:path}", signed_in(pages.raw)),
+            Route("/zip/{path:path}", signed_in(pages.archive)),
             Route("/sign-in", sign_in.form),
             Route("/sign-in", sign_in.submit, methods=["POST"]),
             Route("/sign-out", sign_in.sign_out, methods=["POST"]),
@@ -109,10 +122,13 @@ class CatalogPages:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._paths = ViewCache(Paths, MAX_VIEWS)
+        self._examiner = Examiner()
+        self._packer = Packer()
 
     async def listing(self, request: Request) -> Response:
-        """The listed skills by path: below the folder ``under``, after the path ``after``."""
-        return self._site.page("catalog/list.html", **await self._listed(request))
+        """The listed skills: filtered, sorted, by page. The first page also introduces the server."""
+        block = "results" if "part" in request.query_params else ""
+        return self._site.page("catalog/list.html", block=block, **await self._listed(request))
 
     async def search(self, request: Request) -> Response:
         """The results of ``search_skills``; with ``part``, only the HTML that replaces the results on the page."""
@@ -122,33 +138,80 @@ class CatalogPages:
             return RedirectResponse(f"{self._site.base}/", 303)
         if not query:
             return self._site.page("catalog/list.html", block=block, **await self._listed(request))
-        found = await self._site.skills.search(query, MAX_FOUND)
-        rows = [search_row(hit, entry, query) for hit, entry in found]
-        is_full = len(rows) == MAX_FOUND
-        return self._site.page("catalog/list.html", block=block, query=query, rows=rows, is_full=is_full)
+        page = min(ListFilter.of(request.query_params).page, _MAX_PAGES)
+        found = await self._site.skills.search(query, page * MAX_FOUND + 1)
+        shown = found[(page - 1) * MAX_FOUND : page * MAX_FOUND]
+        catalog, paths = self._catalog, self._paths.of(self._catalog)
+        facts = await self._examiner.examine(catalog, [entry for _, entry in shown], _EXAMINING_SECONDS)
+        return self._site.page(
+            "catalog/list.html",
+            block=block,
+            query=query,
+            rows=[list_row(entry, facts.get(entry.uri), hit, query) for hit, entry in shown],
+            page=page,
+            first=(page - 1) * MAX_FOUND + 1,
+            total=len(found),
+            has_more=len(found) > page * MAX_FOUND,
+            similar=[] if found else await paths.similar(query),
+            number=paths.number,
+        )
+
+    async def events(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
+        """Announces changes of the skills that the caller may see."""
+        paths = self._paths.of(self._catalog)
+        busy = Response("too many open pages\n", 503, PAGE_HEADERS)
+        return self._site.streams.response(paths, {**PAGE_HEADERS, "Cache-Control": "no-store"}) or busy
 
     async def skill(self, request: Request) -> Response:
-        """One skill: its text, fields, files and entry, and how to connect a host."""
-        catalog = self._catalog
+        """One skill, by tab: its text, its files, what was found in them, how to install it, and its entry."""
+        catalog, site = self._catalog, self._site
+        tab = request.query_params.get("tab", "")
         entry = await catalog.get_skill(self._skill_uri(request))
         files = await list_files(catalog, entry)
-        body = await rendered_body(catalog, entry, self._site.base)
-        sent = json.dumps(get_result(entry), indent=2, ensure_ascii=False)
-        is_all = "all" in request.query_params
-        return self._site.page(
+        context: dict[str, Any] = {"tab": tab if tab in _TABS else "text", "tabs": _TABS, "files": files}
+        context["review"] = await review_text(catalog, entry)
+        context["problems"] = ()
+        if tab == "findings":
+            examined = await self._examiner.examine(catalog, [entry], _EXAMINING_SECONDS)
+            context["problems"] = examined[entry.uri].problems if entry.uri in examined else ()
+        elif tab == "files":
+            is_all = "all" in request.query_params
+            context |= {"files": files if is_all else files[:MAX_FILES]}
+            context |= {"more": 0 if is_all else max(len(files) - MAX_FILES, 0)}
+        elif tab == "install":
+            archives = await self._packer.digests(catalog, entry)
+            command = shlex.join(["skillwire", "add", site.url_for(request), entry.path])
+            context |= {**self._host_setups(request), "zip_digest": archives.get("zip"), "command": command}
+            context["agents"] = [(each, find_agent(each).title) for each in _COMMON_HOSTS]
+        elif tab == "details":
+            sent = json.dumps(get_result(entry), indent=2, ensure_ascii=False)
+            context |= {"sent": snippet(sent, "json") if len(sent) <= _MAX_ENTRY else None}
+        else:
+            body = await rendered_body(catalog, entry, site.base)
+            context |= {"body": None if isinstance(body, SkillwireError) else body}
+            context |= {"error": body if isinstance(body, SkillwireError) else None}
+            context |= {"toc": [] if isinstance(body, SkillwireError) else table_of_contents(body)}
+        return site.page(
             "catalog/skill.html",
             entry=entry,
             root=str(parse_uri(entry.uri).parent),
-            body=None if isinstance(body, SkillwireError) else body,
-            error=body if isinstance(body, SkillwireError) else None,
             facts=frontmatter_rows(dict(entry.frontmatter)),
-            files=files if is_all else files[:MAX_FILES],
-            more=0 if is_all else max(len(files) - MAX_FILES, 0),
+            tree=file_tree((file.name, f"{site.base}/file/{quote(file.path)}") for file in files[:MAX_FILES]),
             amount=describe_amount(entry, files),
             modified=last_change(entry, files),
-            sent=snippet(sent, "json") if len(sent) <= _MAX_ENTRY else None,
-            **self._host_setups(request),
+            origin=entry.meta.meta.get(ORIGIN),
+            **context,
         )
+
+    async def archive(self, request: Request) -> Response:
+        """A skill as a zip file, with its digest."""
+        entry = await self._catalog.get_skill(self._skill_uri(request))
+        data = await self._packer.archive(self._catalog, entry, "zip")
+        if data is None:
+            raise NotFoundError("archive-unknown", "this skill cannot be packed", "download its files one by one")
+        name = f"{entry.path.rpartition('/')[2]}.zip"
+        headers = {**file_headers(name), "Content-Type": "application/zip", "ETag": f'"{digest_of(data)}"'}
+        return Response(data, headers=headers)
 
     async def entry(self, request: Request) -> Response:
         """The response to ``skills/get``, as the protocol sends it."""
@@ -162,7 +225,9 @@ class CatalogPages:
         name = uri.segments[-1]
         entry = await find_skill_around(catalog, uri)
         known = entry.resource(str(uri))
-        context: dict[str, Any] = {"entry": entry, "uri": uri, "known": known, "modified": None}
+        files = await list_files(catalog, entry)
+        tree = file_tree((each.name, f"{self._site.base}/file/{quote(each.path)}") for each in files[:MAX_FILES])
+        context: dict[str, Any] = {"entry": entry, "uri": uri, "known": known, "modified": None, "tree": tree}
         if known is None or (known.size or 0) <= max_shown_size(name):
             file = await catalog.read_file(str(uri))
             targets = LinkTargets(entry, uri, self._site.base)
@@ -184,7 +249,7 @@ class CatalogPages:
     async def problems(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
         """The skills that are not served, and the problems of served ones."""
         catalog = self._catalog
-        found = await visible_problems(catalog, self._paths.of(catalog), self._site)
+        found = await visible_problems(catalog, self._paths.of(catalog), self._site, self._examiner)
         return self._site.page("catalog/problems.html", **found)
 
     async def connect(self, request: Request) -> Response:
@@ -193,12 +258,25 @@ class CatalogPages:
 
     async def _listed(self, request: Request) -> dict[str, Any]:
         catalog, paths = self._catalog, self._paths.of(self._catalog)
-        under = request.query_params.get("under", "").strip("/")
-        part = await paths.page(under, request.query_params.get("after", ""), PAGE_SIZE)
-        entries = [await catalog.peek_skill(uri) for uri in part.uris]
-        folders = await paths.folders(under)
-        rows = [list_row(entry) for entry in entries if entry is not None]
-        return {"under": under, "part": part, "rows": rows, "folders": folders}
+        wanted, number = ListFilter.of(request.query_params), paths.number
+        part = await paths.page(wanted, self._examiner)
+        found = [await catalog.peek_skill(uri) for uri in part.uris]
+        entries = [entry for entry in found if entry is not None]
+        facts = await self._examiner.examine(catalog, entries, _EXAMINING_SECONDS)
+        folders = await paths.folders(wanted.under)
+        sources = () if self._site.sources is None else self._site.sources()
+        if self._site.needs_token:  # only those whose skills the caller sees
+            sources = [source for source in sources if source.label in folders]
+        return {
+            "wanted": wanted,
+            "part": part,
+            "rows": [list_row(entry, facts.get(entry.uri)) for entry in entries],
+            "folders": folders,
+            "licenses": await paths.licenses(),
+            "total": await paths.count(),
+            "sources": sources,
+            "number": number,
+        }
 
     def _host_setups(self, request: Request) -> dict[str, Any]:
         site = self._site
@@ -259,13 +337,14 @@ class ErrorPages:
 
 
 class HostSetup(NamedTuple):
-    """How to connect one host: a command if it has one, and lines for its configuration file."""
+    """How to connect one host: a command or a link if it has one, and lines for its configuration file."""
 
     id: str
     title: str
     command: str | None
     file: str
     lines: str
+    link: str | None
 
 
 @lru_cache(maxsize=16)  # one for each address that callers use
@@ -283,5 +362,16 @@ def host_setups(name: str, url: str, *, token: bool) -> tuple[HostSetup, ...]:
             entry["headers"] = {"Authorization": TOKEN}
         file = (config.project or config.everywhere)[0]
         lines = "\n".join(lines_to_add(agent, name, entry))
-        setups.append(HostSetup(agent, find_agent(agent).title, commands.get(agent), file, lines))
+        link = None if token else _install_link(agent, name, entry)  # a link would contain the token
+        setups.append(HostSetup(agent, find_agent(agent).title, commands.get(agent), file, lines, link))
     return tuple(setups)
+
+
+def _install_link(agent: str, name: str, entry: dict[str, Any]) -> str | None:
+    """The link that opens the host and adds the server."""
+    if agent == "cursor":
+        config = base64.b64encode(json.dumps(entry).encode()).decode()
+        return f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(name)}&config={quote(config, safe='')}"
+    if agent == "vscode":
+        return f"vscode:mcp/install?{quote(json.dumps({'name': name, **entry}), safe='')}"
+    return None

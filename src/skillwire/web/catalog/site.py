@@ -9,7 +9,7 @@ and responses are not cached.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,11 +21,12 @@ from skillwire.errors import LimitError
 from skillwire.limits import KIB
 from skillwire.server.dialect import MCP_PATH
 from skillwire.server.http import route_path
-from skillwire.server.page import KNOWN, MountedPage, Sessions, mounted_at
+from skillwire.server.page import KNOWN, MountedPage, Sessions, caller_name, mounted_at
+from skillwire.web.events import EventStreams
 from skillwire.web.theme import PAGE_HEADERS, page, prepare, read_form
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Literal
 
     from starlette.requests import Request
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from skillwire.server.access import Access
     from skillwire.server.dialect import ServedSkills
+    from skillwire.server.page import SourceStatus
 
 _MAX_BYTES = 32 * KIB
 _MAX_FIELDS = 8
@@ -41,8 +43,8 @@ _OWN_PATH = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]{0,2000}\Z")
 # do, by POST, and their origin is checked.
 _SAME_SITE: Literal["lax"] = "lax"
 _WRONG = "Token not recognised. Check that you pasted all of it."
-_PAGES = ("/search", "/connect", "/problems", "/sign-in", "/sign-out")
-_FOLDERS = ("/skill", "/entry", "/file", "/raw", "/static")
+_PAGES = ("/search", "/connect", "/problems", "/events", "/sign-in", "/sign-out")
+_FOLDERS = ("/skill", "/entry", "/file", "/raw", "/zip", "/static")
 # Paths below a page belong to the catalog too, so that an unknown one gets an error page.
 PATHS = ("/", *_PAGES, *(f"{path}/{{rest:path}}" for path in (*_PAGES, *_FOLDERS)))
 _HOST = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?\Z")
@@ -58,6 +60,8 @@ class Site:
     public_url: str | None = None  # of the protocol, for clients
     sessions: Sessions | None = None
     unlisted: tuple[str, ...] = ()  # globs of paths
+    sources: Callable[[], Sequence[SourceStatus]] | None = None  # the upstreams of a gateway
+    streams: EventStreams = field(default_factory=EventStreams)
 
     @property
     def base(self) -> str:
@@ -90,7 +94,14 @@ class Site:
 
     def page(self, template: str, *, block: str = "", status: int = 200, **context: Any) -> Response:
         """Render ``template``, or one of its blocks, as a page of this site."""
-        common = {"base": self.base, "site": self.name, "query": "", "needs_token": self.needs_token}
+        common = {
+            "base": self.base,
+            "site": self.name,
+            "about": (self.skills.server.instructions or "").strip(),
+            "query": "",
+            "needs_token": self.needs_token,
+            "caller": caller_name() if self.needs_token else "",
+        }
         return page(template, block=block, status=status, **{**common, **context})
 
 
@@ -101,6 +112,7 @@ def catalog_page(
     path: str = MCP_PATH,
     public_url: str | None = None,
     access: Access | None = None,
+    sources: Callable[[], Sequence[SourceStatus]] | None = None,
     unlisted: Sequence[str] = (),
 ) -> MountedPage:
     """The page of ``skills`` for a server at ``path``, or at ``public_url`` behind a proxy.
@@ -108,8 +120,8 @@ def catalog_page(
     ``unlisted`` are globs of paths that no page mentions, also if there is no skill at a path.
     """
     sessions = None if access is None else Sessions(access)
-    site = Site(skills, name, path, public_url, sessions, tuple(unlisted))
-    return MountedPage(_LazyApplication(site), PATHS, sessions)
+    site = Site(skills, name, path, public_url, sessions, tuple(unlisted), sources)
+    return MountedPage(_LazyApplication(site), PATHS, sessions, site.streams.end)
 
 
 def page_address(url: str, public_url: str | None) -> str:

@@ -9,9 +9,12 @@ from urllib.parse import quote
 from anyio import to_thread
 
 from skillwire.amounts import counted, size_of
+from skillwire.catalog.examination import review_skill
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import (
+    SKILL_MD,
     format_uri,
     is_within,
     parse_path,
@@ -108,6 +111,17 @@ async def find_skill_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
             return entry
         folder = folder.parent
     raise NotFoundError("file-unknown", f"no skill has a file at {str(file)!r:.300}", _HINT)
+
+
+async def review_text(catalog: Catalog, entry: SkillEntry) -> Review:
+    """The review of a skill. Of a skill on another server, only the ``SKILL.md`` is read (V5)."""
+    if entry.local:
+        return await review_skill(catalog, entry)
+    try:
+        files = [(SKILL_MD, (await catalog.read_file(entry.uri)).data)]
+    except SkillwireError:
+        files = []
+    return await to_thread.run_sync(review_files, entry, files)
 
 
 async def rendered_body(catalog: Catalog, entry: SkillEntry, base: str) -> Markup | SkillwireError:

@@ -1,8 +1,4 @@
-"""Live updates: one watcher for all pages, and a stream of server-sent events for each page.
-
-An event only announces a change; the page then fetches its parts again. The watcher polls a version number twice a
-second, because other processes may change the same store.
-"""
+"""Live updates of the desk. The watcher polls twice a second: other processes may change the same store."""
 
 from __future__ import annotations
 
@@ -11,23 +7,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from starlette.responses import StreamingResponse
 
 from skillwire.errors import StoreError
 from skillwire.web.desk.guard import refusal
 from skillwire.web.desk.responses import HEADERS
+from skillwire.web.events import EventStreams
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from starlette.requests import Request
     from starlette.responses import Response
 
     from skillwire.host.host import SkillHost
 
 _POLL_SECONDS = 0.5
-_KEEP_ALIVE_SECONDS = 15.0
-_MAX_STREAMS = 64
 log = logging.getLogger("skillwire.desk")
 
 
@@ -36,10 +28,9 @@ class Watcher:
 
     def __init__(self, host: SkillHost) -> None:
         self._host = host
-        self._changed = anyio.Event()
-        self._streams = 0
         self._compared: list[Any] = []
-        self.is_ended = False
+        self._streams = EventStreams()
+        self.changed = anyio.Event()
         self.number = 0
 
     async def run(self) -> None:
@@ -54,42 +45,17 @@ class Watcher:
             if snapshot != seen:
                 seen = snapshot
                 self.number += 1
-                self._notify()
+                self.changed.set()
+                self.changed = anyio.Event()
             await anyio.sleep(_POLL_SECONDS)
 
     def end(self) -> None:
         """End every stream, because the desk closes."""
-        self.is_ended = True
-        self._notify()
+        self._streams.end()
 
     async def stream(self, request: Request) -> Response:
         """The event stream of one page."""
-        if self._streams >= _MAX_STREAMS:
-            return refusal("too-many-streams", request)
-        return StreamingResponse(self._events(), media_type="text/event-stream", headers=HEADERS)
-
-    async def _events(self) -> AsyncIterator[str]:
-        """The first event has the current number, so that a page learns whether it is outdated."""
-        self._streams += 1
-        try:
-            yield "retry: 2000\n\n"
-            sent: int | None = None
-            while not self.is_ended:
-                number, changed = self.number, self._changed
-                if number != sent:
-                    sent = number
-                    yield f"event: changed\ndata: {number}\n\n"
-                    continue
-                with anyio.move_on_after(_KEEP_ALIVE_SECONDS) as waiting:
-                    await changed.wait()
-                if waiting.cancelled_caught:
-                    yield ": keep-alive\n\n"
-        finally:
-            self._streams -= 1
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        return self._streams.response(self, HEADERS) or refusal("too-many-streams", request)
 
     async def _snapshot(self) -> Any:
         """A value that is equal as long as no page would change.

@@ -1,11 +1,15 @@
-// Keys, copying and search. Every page works without them.
+// Keys, copying, search and the theme. Every page works without them.
 //
+// [data-theme-toggle]   a button: changes between light and dark
+// [data-wrap]           a button: wraps the lines of the file
+// form[data-submit]     a form that is sent when a selection changes
 // [data-row]            a row for j and k; Enter opens its first link
 // [data-copy]           a button: copies its value, or the text of the element that [data-copy-from] names
 // [data-keys]           a button: shows the list of keys
 // form[data-live]       a search form: while the user types, results replace the element with that id
 "use strict";
 
+document.documentElement.classList.add("scripted");
 const announcement = document.getElementById("announcement");
 
 function announce(text) {
@@ -53,6 +57,11 @@ function focusSearch() {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
+  if (event.key === "ArrowDown" && event.target.type === "search" && rows().length) {
+    event.target.blur();
+    move(1);
+    return event.preventDefault();
+  }
   if (isTyping(event.target) || (keys && keys.open)) return;
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
@@ -110,6 +119,8 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   if (!field || !shown) continue;
   let timer, slow, asking, last = field.value;
   const listed = field.value.trim() ? "" : location.search; // the list before the search
+  let searched = false;
+  window.addEventListener("popstate", () => location.reload());
 
   // The query: the fields of the form, or the list from before if the search is empty.
   function wanted() {
@@ -149,7 +160,8 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       keepingFocus(shown, () => shown.replaceChildren(...page.body.childNodes));
       showCopying(shown);
-      history.replaceState(null, "", url);
+      if (searched) history.replaceState({ searched }, "", url);
+      else history.pushState({ searched: (searched = true) }, "", url); // "Back" leads to the page before the search
       const summary = shown.querySelector("[data-summary]");
       announce(summary ? summary.dataset.summary || summary.textContent : "");
       settle();
@@ -169,6 +181,35 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   field.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(ask, 120);
+  });
+}
+
+// Selections, theme, lines ----------------------------------------------------------------
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("form[data-submit] select")) event.target.form.requestSubmit();
+});
+
+for (const button of document.querySelectorAll("[data-theme-toggle]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+    try {
+      localStorage.setItem("skillwire-theme", root.dataset.theme);
+    } catch {
+      // The browser stores nothing: the choice ends with the page.
+    }
+    announce(`${root.dataset.theme} theme`);
+  });
+}
+
+for (const button of document.querySelectorAll("[data-wrap]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const isWrapped = document.getElementById("source").classList.toggle("wrapped");
+    button.setAttribute("aria-pressed", isWrapped);
   });
 }
 

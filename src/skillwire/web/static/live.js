@@ -1,15 +1,15 @@
-// Live updates of the desk. Every page works without them, by reloading.
+// Live updates. Every page works without them, by reloading.
 //
 // [data-part]      a part of the page that can be fetched alone: an address, or a query to add to that of the page
 // [data-tell]      a part whose changes are announced to screen readers
 // [data-over]      a part whose changes are shown above the page, so that nothing moves
-// form[data-submit] a form that is sent when a selection changes
+// [data-notify]    a button: shows open questions as notifications of the browser
 "use strict";
 
 (() => {
   const live = document.getElementById("live");
-  const number = document.querySelector("meta[name=desk-number]")?.content;
-  const title = document.title;
+  const number = document.querySelector("meta[name=live-number]")?.content;
+  const title = document.title, BASE = document.body.dataset.base;
   let source, asking = null, again = false, missed = false;
 
   function tell(words) {
@@ -98,6 +98,7 @@
     asking = null;
     const waiting = document.querySelector("[data-waiting]")?.dataset.waiting;
     document.title = waiting ? `(${waiting}) ${title}` : title;
+    tellWaiting(Number(waiting || 0));
     if (again) {
       again = false;
       renew();
@@ -107,7 +108,7 @@
   // Events --------------------------------------------------------------------------------------------------------
 
   const RETRY = 2000; // milliseconds
-  const ENDED = "The desk has ended. Start it again and use the new link.";
+  const ENDED = document.body.dataset.ended || "Not connected. Reload the page.";
   let last = number, retry;
 
   function close() {
@@ -117,7 +118,7 @@
 
   function listen() {
     close();
-    source = new EventSource("/events");
+    source = new EventSource(`${BASE}/events`);
     source.addEventListener("changed", (event) => {
       tell("");
       if (event.data !== last) renew();
@@ -131,10 +132,10 @@
     last = undefined; // events may be missed and the desk may be a new one: fetch everything again
     if (source.readyState !== EventSource.CLOSED) return tell("Not connected. Reconnecting …");
     const here = source;
-    const answer = await fetch("/waiting", { cache: "no-store" }).catch(() => null);
+    const answer = await fetch(`${BASE}/events`, { method: "HEAD", cache: "no-store" }).catch(() => null);
     if (here !== source || document.hidden) return;
     if (!answer) tell("Not connected. Reconnecting …");
-    else tell(answer.status === 401 ? ENDED : "The desk is busy. Trying again …");
+    else tell(answer.status === 401 ? ENDED : "The server is busy. Trying again …");
     retry = setTimeout(listen, RETRY);
   }
 
@@ -144,8 +145,8 @@
   });
   document.addEventListener("focusout", () => setTimeout(() => missed && renew()));
 
-  // A browser has few connections for one server: hidden pages close theirs.
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : listen()));
+  // A browser has few connections for one server: hidden pages close theirs, unless they show notifications.
+  document.addEventListener("visibilitychange", () => (document.hidden && !mayNotify() ? close() : listen()));
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) listen();
   });
@@ -153,10 +154,28 @@
   for (const part of document.querySelectorAll("[data-part]")) note(part);
   if (number !== undefined && !document.hidden) listen();
 
-  // Selections ------------------------------------------------------------------------------------------------------
+  // Notifications ---------------------------------------------------------------------------------------------------
 
-  for (const select of document.querySelectorAll("form[data-submit] select")) {
-    select.addEventListener("change", () => select.form.requestSubmit());
+  const notify = document.querySelector("[data-notify]");
+  let told = Number(document.querySelector("[data-waiting]")?.dataset.waiting || 0);
+
+  function mayNotify() {
+    return Boolean(notify) && "Notification" in window && Notification.permission === "granted";
+  }
+
+  function tellWaiting(count) {
+    if (count > told && document.hidden && mayNotify()) {
+      new Notification("skillwire", { body: `${count} waiting for your answer`, tag: "skillwire-waiting" });
+    }
+    told = count;
+  }
+
+  if (notify && "Notification" in window && Notification.permission === "default") {
+    notify.hidden = false;
+    notify.addEventListener("click", async () => {
+      await Notification.requestPermission();
+      notify.hidden = Notification.permission !== "default";
+    });
   }
 
   // Approval by key, with confirmation -------------------------------------------------------------------------------

@@ -1,0 +1,62 @@
+"""Server-sent events. An event only announces a change; the page then fetches its parts again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+from starlette.responses import StreamingResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from starlette.responses import Response
+
+_KEEP_ALIVE_SECONDS = 15.0
+_MAX_STREAMS = 64
+
+
+class Numbered(Protocol):
+    """Something that changes: ``number`` grows with each change, and ``changed`` is set and replaced."""
+
+    number: int
+    changed: anyio.Event
+
+
+class EventStreams:
+    """The open streams of one server."""
+
+    def __init__(self) -> None:
+        self._open: list[Numbered] = []
+        self.is_ended = False
+
+    def end(self) -> None:
+        """End every stream, because the server stops."""
+        self.is_ended = True
+        for source in self._open:
+            source.changed.set()
+
+    def response(self, source: Numbered, headers: Mapping[str, str]) -> Response | None:
+        """The stream of one page; ``None`` if too many are open."""
+        if len(self._open) >= _MAX_STREAMS:
+            return None
+        return StreamingResponse(self._events(source), media_type="text/event-stream", headers=dict(headers))
+
+    async def _events(self, source: Numbered) -> AsyncIterator[str]:
+        """The first event has the current number, so that a page learns whether it is outdated."""
+        self._open.append(source)
+        try:
+            yield "retry: 2000\n\n"
+            sent: int | None = None
+            while not self.is_ended:
+                number, changed = source.number, source.changed
+                if number != sent:
+                    sent = number
+                    yield f"event: changed\ndata: {number}\n\n"
+                    continue
+                with anyio.move_on_after(_KEEP_ALIVE_SECONDS) as waiting:
+                    await changed.wait()
+                if waiting.cancelled_caught:
+                    yield ": keep-alive\n\n"
+        finally:
+            self._open.remove(source)
