@@ -55,7 +55,10 @@ class AtDesk:
         text = await self.get(place)
         forms = re.findall(r"<form.*?</form>", text, re.DOTALL)
         [form] = [form for form in forms if f'action="{action}"' in form or f'formaction="{action}"' in form]
-        return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+        confirmed = r'<input type="checkbox" name="(read)" value="([^"]*)" required>'
+        return dict(
+            re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form) + re.findall(confirmed, form)
+        )
 
     async def send(self, place: str, fields: Mapping[str, Any], **headers: str) -> httpx2.Response:
         """Send a form, as a page of the desk would."""

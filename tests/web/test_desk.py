@@ -32,13 +32,33 @@ def open_skill(page: Page, name: str) -> None:
     expect(page.get_by_role("region", name="Details")).to_be_visible()
 
 
+def grants(page: Page) -> None:
+    """Open the panel with grants and the note."""
+    if page.locator(".bar details[open]").count() == 0:
+        page.get_by_text("Grants and note").click()
+
+
 def tick(page: Page, tool: str) -> Locator:
+    grants(page)
     return page.get_by_role("checkbox", name=tool)
+
+
+def write_note(page: Page, note: str) -> None:
+    grants(page)
+    page.get_by_label("Note").fill(note)
+
+
+def confirm_findings(page: Page) -> None:
+    """Tick the box that serious findings need."""
+    box = page.get_by_role("checkbox", name="I have read the findings")
+    if box.count():
+        box.check()
 
 
 def approve(page: Page, note: str = "") -> None:
     if note:
-        page.get_by_label("Note").fill(note)
+        write_note(page, note)
+    confirm_findings(page)
     page.get_by_role("button", name="Approve exactly this").click()
     expect(page.get_by_role("status").filter(has_text="Approved, exactly as shown here.")).to_be_visible()
 
@@ -90,7 +110,7 @@ def test_each_tool_is_granted_and_refused_by_itself_and_all_is_taken_back(at_des
     at_desk.get_by_role("button", name="Save grants").click()
     expect(tick(at_desk, "Read")).not_to_be_checked()
     assert desk.approvals() == {LIBRARY: ["execute"]}
-    at_desk.get_by_label("Note").fill("not any more")
+    write_note(at_desk, "not any more")
     at_desk.get_by_role("button", name="Revoke").click()
     expect(at_desk.get_by_role("heading", level=1)).to_contain_text("revoked")
     expect(at_desk.get_by_role("region", name="Your decision")).to_contain_text("not any more")
@@ -99,7 +119,7 @@ def test_each_tool_is_granted_and_refused_by_itself_and_all_is_taken_back(at_des
 
 def test_a_skill_is_declined_and_says_so(at_desk: Page, desk: Desk) -> None:
     open_skill(at_desk, "library")
-    at_desk.get_by_label("Note").fill("who is mallory?")
+    write_note(at_desk, "who is mallory?")
     at_desk.get_by_role("button", name="Decline").click()
     expect(at_desk.get_by_role("heading", level=1)).to_contain_text("declined")
     expect(at_desk.get_by_role("region", name="Declined")).to_contain_text("who is mallory?")

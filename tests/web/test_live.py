@@ -13,7 +13,7 @@ from rules import rule
 from starting import skillwire_command
 from trees import replace_file
 from web.processes import WAIT, address_of, started
-from web.test_desk import LIBRARY, approve, open_skill, tick
+from web.test_desk import LIBRARY, approve, open_skill, tick, write_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def test_a_question_of_the_command_line_is_answered_with_yes(at_desk: Page, desk
 def test_a_question_of_the_command_line_is_answered_with_no(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library") as loading:
         waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?").click()
-        at_desk.get_by_label("Note").fill("not before Monday")
+        write_note(at_desk, "not before Monday")
         at_desk.get_by_role("button", name="Decline").click()
         out, err = loading.popen.communicate(timeout=PATIENCE)
         assert loading.popen.returncode == 1

@@ -92,7 +92,7 @@ def test_a_page_that_finds_no_room_says_so_and_catches_up_later(at_desk: Page, d
     with filled_with_streams(desk, at_desk):
         at_desk.goto(f"{desk.base}/")
         live = at_desk.locator("#live")
-        expect(live).to_have_text("The desk is busy. Trying again …")
+        expect(live).to_have_text("The server is busy. Trying again …")
         desk.run("approve", "library", servers=True)
         row = at_desk.locator("#results [data-row]").filter(has_text="library")
         expect(row).to_contain_text("new")

@@ -16,7 +16,7 @@ from web.conftest import EXAMPLES
 from web.looking import examine
 from web.processes import desk_over, issue_token, serving
 from web.test_attacks import RUDE, TESTS
-from web.test_desk import approve, open_skill
+from web.test_desk import approve, confirm_findings, open_skill
 from web.test_live import NEW, OLD, waiting
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def test_a_skill_at_the_desk_from_new_to_changed(at_desk: Page, desk: Desk, watc
     examine(at_desk, "desk-skill-changed")
     (desk.trees["books"] / "library" / "more.md").write_text("Another new file.\n")
     expect(at_desk.get_by_role("alert")).to_be_visible()
+    confirm_findings(at_desk)
     at_desk.get_by_role("button", name="Approve exactly this").click()
     expect(at_desk.get_by_role("heading", level=1)).to_have_text("The skill changed while you were reading")
     examine(at_desk, "desk-changed")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from starlette.responses import Response
+    from starlette.requests import Request
 
 _KEEP_ALIVE_SECONDS = 15.0
 _MAX_STREAMS = 64
@@ -36,10 +36,12 @@ class EventStreams:
         for source in self._open:
             source.changed.set()
 
-    def response(self, source: Numbered, headers: Mapping[str, str]) -> Response | None:
+    def response(self, request: Request, source: Numbered, headers: Mapping[str, str]) -> Response | None:
         """The stream of one page; ``None`` if too many are open."""
         if len(self._open) >= _MAX_STREAMS:
             return None
+        if request.method == "HEAD":  # a stream would block the connection, which the browser uses again
+            return Response(media_type="text/event-stream", headers=dict(headers))
         return StreamingResponse(self._events(source), media_type="text/event-stream", headers=dict(headers))
 
     async def _events(self, source: Numbered) -> AsyncIterator[str]:

@@ -214,8 +214,8 @@ TABLE = {
         lambda stage: stage.reply("--yes", "--grant", "execute", "--note", "n"),
     ),
     "say yes only once": Action(
-        asked("load"), "/question",
-        lambda stage: stage.answer(answer="yes", once="yes", grant="execute", note="n"),
+        asked("load"), "/approve",
+        lambda stage: stage.decide("approve", lasts="once", grant="execute", note="n"),
         "questions",
         lambda stage: stage.reply("--yes", "--once", "--grant=execute", "--note=n"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
@@ -242,7 +243,7 @@ async def test_a_question_is_answered_by_approving_the_skill(state: Path, server
         assert answer.headers["location"] == "/skill/acme/flat"
         page = await at.get("/skill/acme/flat")
         assert "agent one, agent two" in words(page)
-        assert f'<a href="/question/{asked[0].id}?once=yes">' in page
+        assert '<option value="once">' in page
         await at.decide("approve", grant="execute", note="go on")
         for question in asked:
             answered = await at.host.store.answer_to(question.id)
@@ -369,3 +370,36 @@ async def test_policies_and_terminals_of_others_are_not_the_desks_business(
         request = ApprovalRequest("load", "acme", entry, review_entry(entry))
         await at.host.approvals.decline(request, Answer(yes=False, by="policy"))
         assert ">new<" in await at.get("/?part=skills")
+
+
+@rule("B6")
+async def test_serious_findings_have_to_be_confirmed(state: Path, asking: HostileServer) -> None:
+    """The page has a box for it, and the desk checks it."""
+    async with at_desk(state, {"acme": asking}) as at:
+        form = await at.form("/skill/acme/asking", "/approve/acme/asking")
+        assert form["read"] == form["fingerprint"]
+        answer = await at.send("/approve/acme/asking", {**form, "read": ""})
+        assert (answer.status_code, await at.host.store.approvals()) == (409, [])
+        assert "findings-unconfirmed" in answer.text
+        assert (await at.send("/approve/acme/asking", form)).status_code == 303
+
+
+@rule("A2", "A4", "B6")
+async def test_what_is_new_since_the_approval_comes_first(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        body = "Do it.\n\n<!-- psst -->\n\nSee https://out.example/x.\n"
+        rotate(server, FLAT, skill_md("flat", body=body, extra="allowed-tools: Bash\n"))
+        server.entries[0]["frontmatter"]["allowed-tools"] = "Bash"
+        await at.host.relist("acme")
+        page = words(await at.get("/skill/acme/flat"))
+        news = page[page.index("New since approval") : page.index("Changes since the approval")]
+        assert all(word in news for word in ("psst", "Bash", "out.example"))
+
+
+async def test_the_address_of_an_origin_is_on_every_page_that_decides(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        address = at.host.registry.get("acme").address
+        question = await ask(at, kind="execute")
+        for place in ("/", "/origins", "/skill/acme/flat", f"/question/{question.id}"):
+            assert address in unescape(await at.get(place)), place

@@ -47,7 +47,7 @@ async def by_the_server(at: AtDesk, state: Path) -> None:
 
 
 async def events(at: AtDesk) -> AsyncIterator[str]:
-    answer = await at.desk.watcher.stream(Request({"type": "http"}))
+    answer = await at.desk.watcher.stream(Request({"type": "http", "method": "GET"}))
     assert isinstance(answer, StreamingResponse)
     async for piece in answer.body_iterator:
         assert isinstance(piece, str)

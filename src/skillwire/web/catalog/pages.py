@@ -156,11 +156,12 @@ class CatalogPages:
             number=paths.number,
         )
 
-    async def events(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
+    async def events(self, request: Request) -> Response:
         """Announces changes of the skills that the caller may see."""
         paths = self._paths.of(self._catalog)
         busy = Response("too many open pages\n", 503, PAGE_HEADERS)
-        return self._site.streams.response(paths, {**PAGE_HEADERS, "Cache-Control": "no-store"}) or busy
+        headers = {**PAGE_HEADERS, "Cache-Control": "no-store"}
+        return self._site.streams.response(request, paths, headers) or busy
 
     async def skill(self, request: Request) -> Response:
         """One skill, by tab: its text, its files, what was found in them, how to install it, and its entry."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -109,9 +109,31 @@ async def approve(desk: Desk, skill: NamedEntry, form: Form) -> None:
     content, answer = form.get("fingerprint"), Answer(yes=True, by=desk.by, grants=form.grants, note=form.note)
     if not content or fingerprint_of(skill.entry) != content:
         raise _content_changed(skill.entry.uri)
+    review = await desk.reader.review(skill)
+    if review.is_serious and form.get("read") != content:
+        raise ApprovalError(
+            "findings-unconfirmed",
+            f"{skill.entry.uri!r:.300} has hidden text or links out of its folder; your decision was not stored",
+            "read the findings, tick the box beside the decision, and approve again",
+            rule="B6",
+        )
+    if form.get("lasts") == "once":
+        await _approve_once(desk, skill, answer)
+        return
     request, token = _load_request(skill), form.get("state")
     await _decide(desk, skill, token, lambda after: desk.host.approvals.remember(request, answer, after=after))
     await desk.reader.keep(skill)
+
+
+async def _approve_once(desk: Desk, skill: NamedEntry, once: Answer) -> None:
+    """Answer the open questions about loading this content. Nothing is stored."""
+    key = skill.origin.label, skill.entry.uri
+    for question in await desk.host.store.questions(time.time()):
+        is_same = question.content in ("", fingerprint_of(skill.entry))
+        if question.kind == "load" and (question.origin, question.entry.uri) == key and is_same:
+            await answer(desk, question, replace(once, remember=False))
+            return
+    raise NotFoundError("question-gone", "no program waits for an answer", "it was answered, or the program ended")
 
 
 async def decline(desk: Desk, skill: NamedEntry, form: Form) -> None:

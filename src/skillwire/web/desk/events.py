@@ -55,7 +55,7 @@ class Watcher:
 
     async def stream(self, request: Request) -> Response:
         """The event stream of one page."""
-        return self._streams.response(self, HEADERS) or refusal("too-many-streams", request)
+        return self._streams.response(request, self, HEADERS) or refusal("too-many-streams", request)
 
     async def _snapshot(self) -> Any:
         """A value that is equal as long as no page would change.

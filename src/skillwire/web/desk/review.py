@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,13 +19,12 @@ from anyio import to_thread
 
 from skillwire.errors import LimitError, SkillwireError, UpstreamError, VerificationError
 from skillwire.host.approvals import Approvals
-from skillwire.limits import DEFAULT_LIMITS, MIB
+from skillwire.limits import MIB
 from skillwire.skill.approval import EXECUTE, claimed_contents, file_digests, fingerprint_of
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.model import estimate_tokens
-from skillwire.skill.review import review_entry, with_text, with_unread
-from skillwire.skill.uri import path_in_skill
+from skillwire.skill.review import review_files
+from skillwire.skill.uri import SKILL_MD, path_in_skill
 from skillwire.web.desk.decisions import is_unreachable, standing_of
 from skillwire.web.desk.diff import FileChange, compare
 from skillwire.web.desk.responses import skill_url
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, ContentChange
     from skillwire.skill.frontmatter import Json
-    from skillwire.skill.model import TokenEstimate
     from skillwire.skill.review import Review
     from skillwire.web.desk.decisions import Standing
 
@@ -49,6 +47,7 @@ _MAX_BYTES = 32 * MIB  # of one skill, by its entry
 _HELD_BYTES = 128 * MIB
 _HELD_SKILLS = 32
 _MAX_COMPARED = 50
+_MAX_OLD_FILES = 1000
 _NOT_CACHED = "the approved version is not cached, so the lines cannot be compared; read the whole file"
 _NOT_READ = "the file could not be read; the list of files has the reason"
 _TOO_MANY = "not compared, because too many files changed; read the whole file"
@@ -76,10 +75,10 @@ class Sheet:
     previous: Approval | None
     fingerprint: str
     review: Review
-    tokens: TokenEstimate
     files: tuple[FileRow, ...]
     change: ContentChange | None
     changes: tuple[FileChange, ...]
+    news: Mapping[str, list[str]]
     source: str | None
     body: str | None
     errors: Mapping[str, SkillwireError]
@@ -142,8 +141,9 @@ async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Shee
     standing = await standing_of(host, skill)
     previous = None if skill.origin.is_own else await host.approvals.previous(label, entry)
     held = await reader.read_all(skill)
-    review = await to_thread.run_sync(_scan_texts, entry, held)
+    review = await to_thread.run_sync(_scan_files, entry, held)
     change = Approvals.change(previous, entry) or None
+    before = await _approved_files(host, skill, previous, held) if previous and change else {}
     source = body = _text(held, entry.uri)
     if source is not None:
         with suppress(SkillwireError):  # the whole text is shown if its frontmatter is invalid
@@ -155,28 +155,41 @@ async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Shee
         previous=previous,
         fingerprint=fingerprint_of(entry),
         review=review,
-        tokens=estimate_tokens(entry),
         files=tuple(_file_rows(skill, review, held)),
         change=change,
-        changes=await _changes(host, skill, previous, change, held) if previous and change else (),
+        changes=await _changes(skill, change, held, before) if change else (),
+        news=await to_thread.run_sync(_news, entry, review, change, before) if change else {},
         source=source,
         body=body,
         errors=dict(held.errors),
     )
 
 
-def _scan_texts(entry: SkillEntry, held: HeldFiles) -> Review:
-    """Find hidden text and links in every text file. Runs in a thread, because a server chooses the amount."""
-    review = review_entry(entry)
-    for uri, content in sorted(held.files.items()):
-        path = path_in_skill(entry.uri, uri) or uri
-        if len(content.data) > DEFAULT_LIMITS.max_checked_text:
-            review = with_unread(review, path)
-            continue
-        text = _text(held, uri)
-        if text is not None:
-            review = with_text(review, path, text)
-    return review
+def _scan_files(entry: SkillEntry, held: HeldFiles) -> Review:
+    """The facts in every file. Runs in a thread, because a server chooses the amount."""
+    return review_files(
+        entry, ((path_in_skill(entry.uri, uri), content.data) for uri, content in sorted(held.files.items()))
+    )
+
+
+def _news(
+    entry: SkillEntry, review: Review, change: ContentChange, before: Mapping[str, bytes]
+) -> dict[str, list[str]]:
+    """What the current content has and the approved one, in ``before`` by path, does not have."""
+    old_entry = entry
+    with suppress(SkillwireError, KeyError):
+        old_entry = replace(entry, frontmatter=parse_skill_md(before[SKILL_MD]).frontmatter)
+    old = review_files(old_entry, before.items())
+    known = {(find.kind, find.text) for find in old.hidden}
+    added = [path_in_skill(entry.uri, uri) for uri in change.added]
+    news = {
+        "hidden text": [str(find) for find in review.hidden if (find.kind, find.text) not in known],
+        "tools": [tool for tool in review.tools if tool not in old.tools],
+        "scripts": [path for path in review.scripts if path in added],
+        "outside domains": [name for name in review.domains if name not in old.domains],
+        "files": added,
+    }
+    return {what: items for what, items in news.items() if items}
 
 
 def _text(held: HeldFiles, uri: str) -> str | None:
@@ -195,16 +208,31 @@ def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> Iterator[F
         yield FileRow(path, file.size, file.digest, url, path in scripts, error)
 
 
+async def _approved_files(
+    host: SkillHost, skill: NamedEntry, previous: Approval, held: HeldFiles
+) -> dict[str, bytes]:
+    """The files of the approved content by path, as far as they did not change or are cached."""
+    found: dict[str, bytes] = {}
+    for uri, digest in sorted(file_digests(previous.contents).items()):
+        resource, content = skill.entry.resource(uri), held.files.get(uri)
+        if content is not None and resource is not None and resource.digest == digest:
+            found[path_in_skill(skill.entry.uri, uri)] = content.data
+        elif host.cache is not None and len(found) < _MAX_OLD_FILES:
+            data = await to_thread.run_sync(host.cache.get, skill.origin.label, uri, digest)
+            if data is not None:
+                found[path_in_skill(skill.entry.uri, uri)] = data
+    return found
+
+
 async def _changes(
-    host: SkillHost, skill: NamedEntry, previous: Approval, change: ContentChange, held: HeldFiles
+    skill: NamedEntry, change: ContentChange, held: HeldFiles, before: Mapping[str, bytes]
 ) -> tuple[FileChange, ...]:
     """Every added, removed or changed file, with a diff if both versions are available."""
-    before, entry, found = file_digests(previous.contents), skill.entry, list[FileChange]()
+    entry, found = skill.entry, list[FileChange]()
     for uri in sorted({*change.rotated, *change.added, *change.removed}, key=lambda uri: (uri != entry.uri, uri)):
-        path, content, old = path_in_skill(entry.uri, uri) or uri, held.files.get(uri), None
+        path, content = path_in_skill(entry.uri, uri), held.files.get(uri)
         kind = "added" if uri in change.added else "removed" if uri in change.removed else "changed"
-        if kind != "added" and host.cache is not None:
-            old = await to_thread.run_sync(host.cache.get, skill.origin.label, uri, before[uri])
+        old = None if kind == "added" else before.get(path)
         if len(found) >= _MAX_COMPARED:
             found.append(FileChange(path, kind, note=_TOO_MANY))
         elif kind != "added" and old is None:
@@ -256,6 +284,10 @@ class Reader:
         await self._read_each(skill, held, uris)
         self._evict()
         return held
+
+    async def review(self, skill: NamedEntry) -> Review:
+        """The facts in every file."""
+        return await to_thread.run_sync(_scan_files, skill.entry, await self.read_all(skill))
 
     async def read(self, skill: NamedEntry, uri: str) -> Content:
         """Read one file; errors are raised."""

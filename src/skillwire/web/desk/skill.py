@@ -5,6 +5,7 @@ Files are fetched and verified when the user opens their page.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _SHOWN = ("name", "description")  # shown at the top
 _DONE = {
     "approved": "Approved, exactly as shown here.",
+    "once": "Allowed once. The program that asked continues; nothing was stored.",
     "declined": "Declined. Models do not see it, and hosts do not ask about it, until it changes.",
     "enabled": "Enabled. The decline is undone.",
     "revoked": "The approval and all grants were revoked.",
@@ -67,7 +69,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     async def approve(request: Request, form: Form) -> Response:
         await decisions.approve(desk, await desk.requested_skill(request), form)
-        return _back(request, "approved")
+        return _back(request, "once" if form.get("lasts") == "once" else "approved")
 
     async def decline(request: Request, form: Form) -> Response:
         await decisions.decline(desk, await desk.requested_skill(request), form)
@@ -125,6 +127,8 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
     view = "source" if request.query_params.get("view") == "source" else "rendered"
     html = await to_thread.run_sync(_skill_md_html, sheet, view)
     label, uri = found.origin.label, found.entry.uri
+    questions = await _questions(desk, found)
+    waiting = await list_questions(desk.host) if request.query_params.get("done") else []
     return await desk.show(
         request,
         "desk/skill.html",
@@ -137,7 +141,10 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
         has_changed=False,
         has_new_state=False,
         standing=sheet.standing,
-        questions=await _questions(desk, found),
+        questions=questions,
+        may_once=any(row.first.kind == "load" for row in questions),
+        wants_once=request.query_params.get("once") == "yes",
+        next_question=waiting[0] if waiting else None,
         execute=EXECUTE,
         done=_DONE.get(request.query_params.get("done", ""), ""),
         here=skill_url(label, uri),
@@ -152,7 +159,8 @@ def _skill_md_html(sheet: Sheet, view: str) -> Markup | None:
         return None
     if view == "source":
         return code(sheet.source, "SKILL.md")
-    return markdown(sheet.body, link=_link_in(sheet.origin, sheet.entry, sheet.entry.uri))
+    # The findings beside the text have the hidden parts.
+    return markdown(sheet.body, link=_link_in(sheet.origin, sheet.entry, sheet.entry.uri), with_hidden=False)
 
 
 async def _questions(desk: Desk, found: NamedEntry) -> list[QuestionRow]:
@@ -267,31 +275,32 @@ def _link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | 
 def _question_routes(desk: Desk) -> list[BaseRoute]:
     """The page of a question of a running agent or gateway, and its form.
 
-    A question about reading a skill is answered on the page of the skill, if this desk knows the same content and
-    the user does not allow it only once. Other questions are answered here: skills that this desk does not know,
-    tools, code, reads of other origins, and unverifiable content.
+    A question about reading a skill is answered on the page of the skill, if this desk knows the same content.
+    Other questions are answered here: skills that this desk does not know, tools, code, reads of other origins,
+    and unverifiable content. The next open question follows.
     """
 
     async def question(request: Request) -> Response:
         asked = await desk.open_question(request.path_params["id"])
         here = await _known_content(desk, asked)
         wants_once = request.query_params.get("once") == "yes"
-        if asked.kind == "load" and here == "same" and not wants_once:
-            return redirect(skill_url(asked.origin, asked.entry.uri))
+        if asked.kind == "load" and here == "same":
+            return redirect(skill_url(asked.origin, asked.entry.uri, **({"once": "yes"} if wants_once else {})))
         review = review_entry(asked.entry)
+        review = replace(review, hidden=tuple(dict.fromkeys([*review.hidden, *asked.hidden])))
         return await desk.show(
             request,
             "desk/question.html",
             question=asked,
             review=review,
             requests=other_requests(review),
-            hidden=tuple(dict.fromkeys([*review.hidden, *asked.hidden])),
             files=[(file.path or file.uri, file.size) for file in asked.entry.files],
             offered=(*review.tools, EXECUTE) if asked.kind == "load" else (),
             execute=EXECUTE,
             here=here,
             wants_once=wants_once,
             url=skill_url(asked.origin, asked.entry.uri),
+            address=_address(desk, asked.origin),
         )
 
     async def answer(request: Request, form: Form) -> Response:
@@ -304,9 +313,15 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
             choice == "yes", desk.by, remember, form.grants if choice == "yes" else frozenset(), form.note
         )
         await decisions.answer(desk, asked, answer)
-        return redirect("/?done=answered")
+        waiting = await list_questions(desk.host)
+        return redirect(waiting[0].url if waiting else "/?done=answered")
 
     return [Route("/question/{id}", question), Route("/question/{id}", form_endpoint(answer), methods=["POST"])]
+
+
+def _address(desk: Desk, label: str) -> str:
+    """The address of an origin of this desk; empty for others."""
+    return next((origin.address for origin in desk.host.registry if origin.label == label), "")
 
 
 async def _known_content(desk: Desk, question: Question) -> str:
