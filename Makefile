@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-slow test-full programs test-interop interop-matrix test-adapters test-web test-packages web-pictures lint types format bench bench-peers clean
+.PHONY: help install dev serve test test-slow test-full programs test-interop interop-matrix test-adapters test-web test-packages web-pictures docs lint types format bench bench-peers clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,6 +24,10 @@ help:  ## what can be made
 .venv/extras: .venv/dev
 	$(PIP) install --constraint constraints.txt --group dev --group interop --group web \
 		--editable '.[agent-framework,langchain,openai-agents,pydantic-ai]'
+	@touch $@
+
+.venv/docs: .venv/dev
+	$(PIP) install --constraint constraints.txt --group docs --editable .
 	@touch $@
 
 # Without npm nothing is installed and the tests that need it say so; where CI is set, they fail.
@@ -63,10 +67,10 @@ INTEROP := .venv/extras $(PEERS)/node_modules/.installed .venv/fast-agent/instal
 programs: $(PEERS)/node_modules/.installed .venv/fast-agent/installed  ## other people's programs, and Chromium
 	@tests/web/install_chromium.sh || [ -z "$$CI" ]
 
-test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fast-agent); docs/interop.md must agree
+test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fast-agent); docs/explanation/interop.md must agree
 	$(PYTEST) --maxprocesses 4 -rsx --matrix check tests/interop
 
-interop-matrix: $(INTEROP)  ## the same, and write docs/interop.md
+interop-matrix: $(INTEROP)  ## the same, and write docs/explanation/interop.md
 	$(PYTEST) --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
 
 test-adapters: .venv/extras  ## against the agent frameworks' own packages, offline; and the adapters' types
@@ -78,12 +82,15 @@ test-web: .venv/extras  ## the pages, in Debian's Chromium
 	@tests/web/install_chromium.sh || [ -z "$$CI" ]
 	$(PYTEST) --maxprocesses 4 -rsx --timeout 300 tests/web
 
-web-pictures: .venv/extras  ## write the pictures of docs/web.md, and of every state to tests/web/artefacts
+web-pictures: .venv/extras  ## write the pictures of the documentation, and of every state to tests/web/artefacts
 	@tests/web/install_chromium.sh
 	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py tests/web/test_states.py tests/web/test_rare_states.py
 
 test-packages: .venv/dev  ## install the wheel and the source distribution with every Python from 3.11 on that is here
 	tests/packages.sh $(BIN)/python
+
+docs: .venv/docs  ## the documentation as a site in build/site; fails on broken links and anchors
+	$(BIN)/python docs/website.py
 
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .
@@ -110,4 +117,4 @@ bench-peers: .venv/dev  ## ours beside other projects' servers and beside floors
 	$(BIN)/python -m benchmarks.peers
 
 clean:  ## remove the environment and caches
-	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache tests/web/artefacts
+	rm -rf .venv build .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache tests/web/artefacts

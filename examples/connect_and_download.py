@@ -1,6 +1,6 @@
 """Connect, read one file of a skill, and download the skill: ``python examples/connect_and_download.py``.
 
-The target may also be a URL, a command, or a label from your configuration: see docs/client.md.
+The target may also be a URL, a command, or a label from your configuration: see docs/how-to/connect.md.
 """
 
 import asyncio

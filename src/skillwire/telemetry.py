@@ -1,8 +1,8 @@
 """Spans and events for OpenTelemetry: what happened to which skill, and never its content.
 
-Every package uses these two functions. If the program has configured no SDK, they do nothing. ``docs/host.md``
-has the names and attributes. Attributes are labels, URIs, counts and references of errors: no text of a file, no
-message and no secret.
+Every package uses these two functions. If the program has configured no SDK, they do nothing.
+``docs/how-to/observe.md`` has the names and attributes. Attributes are labels, URIs, counts and
+references of errors: no text of a file, no message and no secret.
 """
 
 from __future__ import annotations

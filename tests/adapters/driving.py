@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HOST_PAGE = Path(__file__).parents[2] / "docs/host.md"
+HOST_PAGE = Path(__file__).parents[2] / "docs/how-to/host.md"
 
 
 def documented(extra: str, **names: Any) -> Any:
-    """The agent that the line for this extra in docs/host.md makes, with ``names`` for what the line mentions."""
+    """The agent that the line for this extra in docs/how-to/host.md makes, with ``names`` for its names."""
     [line] = re.findall(rf"^\|[^|]+\| `skillwire\[{extra}\]` \| `(.+)` \|$", HOST_PAGE.read_text(), re.MULTILINE)
     return eval(line, names)
 

@@ -134,7 +134,7 @@ async def test_what_was_not_served_is_a_refusal_and_no_error(
 async def test_code_runs_freely_until_a_servers_skill_is_acted_on(
     drive: Callable[[SkillHost], Driver], open_host: OpenHost, person: Person
 ) -> None:
-    """Each framework's agent is made by the line in docs/host.md, and its shell is a tool like any other."""
+    """Each framework's agent is made by the line in docs/how-to/host.md, and its shell is an ordinary tool."""
     async with open_host(ask=person) as host:
         driver = drive(host)
         seen = await driver.converse([shell("before"), load("refunds"), shell("after")], "Done.")

@@ -17,7 +17,7 @@ from trees import skill_md
 STATES: tuple[State, ...] = get_args(State)
 EVENTS: tuple[Event, ...] = get_args(Event)
 ENTRY = entry_of("flat", {"SKILL.md": skill_md("flat")})
-PAGE = Path(__file__).parents[2] / "docs/host.md"
+PAGE = Path(__file__).parents[2] / "docs/explanation/security.md"
 CELLS = {(event, state): then for event, row in TRANSITIONS.items() for state, then in row.items()}
 BEGIN, END = "<!-- window-table -->", "<!-- /window-table -->"
 
@@ -110,7 +110,7 @@ def test_files_are_read_and_grants_count_while_the_window_is_open_only() -> None
 
 @rule("W1", "W2", "W3")
 def test_the_table_in_the_documents_is_the_one_that_runs() -> None:
-    """People read it in docs/host.md, between two marks."""
+    """People read it in docs/explanation/security.md, between two marks."""
     text = PAGE.read_text()
     assert (text.count(BEGIN), text.count(END)) == (1, 1)
     assert text.partition(BEGIN)[2].partition(END)[0].strip() == draw_table()

@@ -230,7 +230,9 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--matrix", choices=["check", "write"], help="compare docs/interop.md with this run, or write it"
+        "--matrix",
+        choices=["check", "write"],
+        help="compare docs/explanation/interop.md with this run, or write it",
     )
 
 

@@ -32,7 +32,7 @@ def _defect(rule: str, title: str, text: str) -> Explanation:
 
 
 EXPLANATIONS: dict[str, Explanation] = {
-    # What peers do not have, or do in a way of their own.
+    # What peers do not have, or do in another way.
     "conformance-http-only": Explanation(
         "not offered",
         "The conformance suite speaks HTTP only",
@@ -62,7 +62,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "nothing-promised": Explanation(
         "partial",
         "Resources that are registered by hand",
-        "Nothing says which bytes they have, so nothing can be verified, and a yes could be bound to nothing. Our "
+        "Nothing says which bytes they have, so nothing can be verified, and an approval would bind nothing. Our "
         "client reads them unverified, our host declines them by default (V7); by an explicit choice, everything "
         "is loaded and read.",
     ),
@@ -80,7 +80,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "reserved-name": Explanation(
         "partial",
         "A file called `_manifest`",
-        "FastMCP keeps that name for itself: the extension's server leaves the skill out, the older shape "
+        "FastMCP keeps that name for itself: the extension's server drops the skill, the older shape "
         "answers with its own manifest, which is refused as a mismatch. Every other odd name comes through.",
     ),
     "ext-skills-0.12-generation": Explanation(
@@ -98,7 +98,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "fast-agent-grants": Explanation(
         "partial",
-        "fast-agent takes `allowed-tools` out",
+        "fast-agent removes `allowed-tools`",
         "After everything is verified, it rewrites a `SKILL.md` that asks for tools, without that field (A4). "
         "All other files are installed to the last byte.",
     ),
@@ -106,13 +106,13 @@ EXPLANATIONS: dict[str, Explanation] = {
     "ext-skills-bom": _defect(
         "F6",
         "ext-skills and a byte order mark",
-        "Frontmatter must begin at the first byte: the server leaves such a skill out, the client declines it.",
+        "Frontmatter must begin at the first byte: the server drops such a skill, the client declines it.",
     ),
     "ext-skills-kept": _defect(
         "F5",
         "ext-skills and `|+`",
         "The last line break before the closing `---` is cut off before the YAML is read, so a block that "
-        "keeps its line breaks loses one. Its entries then differ from the file for everybody else, and its "
+        "keeps its line breaks loses one. Its entries then differ from the file, and its "
         "client declines honest ones.",
     ),
     "ext-skills-names": _defect(
@@ -129,7 +129,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "ext-skills-0.12-large": _defect(
         "E2",
-        "ext-skills 0.12 leaves large files out",
+        "ext-skills 0.12 drops large files",
         "The list of a skill's files is not complete: one of 5 MiB is missing.",
     ),
     "fastmcp-yaml": _defect(
@@ -160,8 +160,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         "F6",
         "The Python SDK's `FileResource` rewrites text",
         "A byte order mark is dropped, line ends become `\\n`, and a text that is not UTF-8 is an internal "
-        "error. Where an index promised a digest, our client refuses the bytes; where nobody promised "
-        "anything, it cannot know.",
+        "error. Where an index promised a digest, our client refuses the bytes; without a "
+        "digest it cannot know.",
     ),
     "inspector-kept": _defect(
         "F5",
@@ -184,7 +184,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "agent-framework-names": _defect(
         "U7",
         "Agent Framework does not encode names",
-        "It puts a file's name into a URI as it is: `#`, `?` and `%` then mean something else.",
+        "It puts a file's name into a URI unchanged: `#`, `?` and `%` then mean something else.",
     ),
     "agent-framework-empty": _defect(
         "R1", "Agent Framework and empty files", "A file of no bytes is read as `None`, as if there were no file."

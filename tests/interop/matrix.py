@@ -1,6 +1,6 @@
 """The matrix of a run: gathered at its end, and compared with the page that is committed, or written to it.
 
-``--matrix check`` fails if a cell is missing or says something else than ``docs/interop.md``; ``--matrix write``
+``--matrix check`` fails if a cell is missing or differs from ``docs/explanation/interop.md``; ``--matrix write``
 writes the page. Cells whose peer could not be run here, for want of Node or Python 3.12, are left as they are.
 """
 
@@ -48,5 +48,7 @@ def differences(gathered: Gathered, *, is_whole: bool) -> list[str]:
         wrong += [f"not run: {place}" for place in gathered.missing]
         wrong += [f"in the matrix, but not run: {' '.join(cell)}" for cell in sorted(known - gathered.cells)]
     if page.PAGE.read_text() != page.render(known):
-        wrong.append("docs/interop.md was changed by hand, or its sources were: run `make interop-matrix`")
+        wrong.append(
+            "docs/explanation/interop.md was changed by hand, or its sources were: run `make interop-matrix`"
+        )
     return wrong

@@ -1,4 +1,4 @@
-"""``docs/interop.md`` from the results of a run (``matrix.json``): two tables for each of our parts, then why."""
+"""``docs/explanation/interop.md`` from the results of a run (``matrix.json``): tables for each part, then why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from interop.cells import FEATURES, PEERS, ROUND, SETTINGS, Cell
-from interop.defects import SHOWN
 from interop.explained import EXPLANATIONS, Kind
 from interop.running import HERE
 
@@ -19,46 +18,37 @@ if TYPE_CHECKING:
 
 ROOT = HERE.parents[1]
 RESULTS = HERE / "matrix.json"
-PAGE = ROOT / "docs" / "interop.md"
+PAGE = ROOT / "docs" / "explanation" / "interop.md"
 
 INTRODUCTION = """\
-# Proven by programs we did not write
+# Interoperability
 
-Tests that we write share our mistakes. So released, independent programs at pinned versions meet ours, in both
-directions, over stdio and Streamable HTTP, in both protocol eras: *modern* is 2026-07-28, *legacy* 2025-11-25.
-This page is written by the run and compared with every later one:
+Tests that we write share our mistakes. So released programs of other projects, at pinned versions, are run against
+ours, in both directions, over stdio and Streamable HTTP, in both protocol eras: *modern* is 2026-07-28, *legacy*
+2025-11-25. `make test-interop` runs everything, and fails if this page differs. `make interop-matrix` writes it.
 
-```text
-make test-interop     # runs everything, and fails if this page says something else
-make interop-matrix   # runs everything, and writes this page
-```
+For each of our parts, one table has the complete round by transport and era, and another the features of the
+served skills.
 
-Node.js is needed, and Python 3.12 for fast-agent; without them their part is skipped, loudly, and where `CI` is
-set a missing Node fails. Peers come from the package registries and are kept between runs.
-
-For each of our parts there are two tables: the whole round by transport and era, and then what the trees served
-have in them, feature by feature, which does not depend on the setting.
-
-- **pass**: everything that was looked at works, to the last byte.
-- **partial**, **not offered**: the peer does it in a way of its own, or not at all. The link says what and why.
-- **defect**: the peer breaks a rule of the protocol, which is named and shown by a few lines that a test runs. In
-  every such case our side does what the rules ask: wrong bytes are refused, and everything else comes through.
+- **pass**: everything that was checked works, to the last byte.
+- **partial**, **not offered**: the peer does it in another way, or not at all. The link has the reason.
+- **defect**: the peer breaks a rule. `tests/interop/defects.py` has lines that show it, and a test runs them. Our
+  side then refuses wrong bytes and accepts everything else.
 """
 
 BAR = r"\|"  # one that does not end a cell
 ROLES: dict[Role, tuple[str, str]] = {
     "server": (
         "Our server, their clients",
-        "`skillwire serve` with trees of skills; the clients list, get and read all of it, and verify what they "
-        "can.",
+        "`skillwire serve`; the clients list, get and read everything, and verify what they can.",
     ),
     "client": (
         "Our client, their servers",
-        "`connect(…)`: the dialect is found, skills are listed, got, and every file is read and verified.",
+        "`connect(…)` detects the dialect, lists and gets skills, and reads and verifies every file.",
     ),
     "host": (
         "Our host, their servers",
-        "`SkillHost`: skills are shown, a person says yes, they are loaded, and every file is read.",
+        "`SkillHost` lists skills, a person approves them, and it loads them and reads every file.",
     ),
 }
 
@@ -149,25 +139,17 @@ def _table(rows: list[list[str]]) -> str:
 
 
 TITLES: dict[Kind, str] = {
-    "defect": "Peers' defects",
-    "partial": "In a way of their own",
+    "defect": "Defects of peers",
+    "partial": "In another way",
     "not offered": "Not offered",
 }
 
 
 def _explanations(kind: Kind) -> str:
     parts = [f"## {TITLES[kind]}\n"]
-    if kind == "defect":
-        parts.append(
-            "The lines run in `tests/interop/peers`, after `make test-interop`, with the Node that comes with"
-            " the\npeers: `PATH=$PWD/node_modules/node/bin:$PATH`.\n"
-        )
     for name, explained in EXPLANATIONS.items():
         if explained.kind == kind:
             rule = f" Breaks {explained.rule}." if explained.rule else ""
             text = fill(f"**{explained.title}.**{rule} {explained.text}", 115, break_on_hyphens=False)
             parts.append(f'<a id="{name}"></a>\n{text}\n')
-        if explained.kind == kind and name in SHOWN:
-            shown = SHOWN[name]
-            parts.append(f"```sh\n{shown.code.strip()}\n```\n\nprints\n\n```text\n{shown.prints.strip()}\n```\n")
     return "\n".join(parts)

@@ -111,9 +111,9 @@ def test_skills_are_not_attached_over_those_that_fastmcp_serves_itself() -> None
 
 
 def test_the_documented_example_runs() -> None:
-    """docs/serve.md: the block that needs FastMCP, which ``make test`` does not have."""
+    """docs/how-to/attach.md: the block that needs FastMCP, which ``make test`` does not have."""
     root = EXAMPLES.parents[1]
-    page = (root / "docs/serve.md").read_text()
+    page = (root / "docs/how-to/attach.md").read_text()
     (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     done = subprocess.run(fastmcp_command("-c", code), cwd=root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

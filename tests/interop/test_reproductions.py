@@ -1,4 +1,4 @@
-"""Every defect that docs/interop.md says a peer has is shown by lines that really print what the page says."""
+"""Every defect that docs/explanation/interop.md says a peer has is shown by lines that a shell runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DISTINCT = {shown: name for name, shown in SHOWN.items()}
 
 @pytest.mark.parametrize("name", list(DISTINCT.values()))
 def test_a_defect_is_there(request: pytest.FixtureRequest, node: Node, tmp_path: Path, name: str) -> None:
-    """If this fails, the peer may have mended it: the matrix wants to know."""
+    """If this fails, the peer may have fixed it: change the matrix."""
     if name.startswith("fast-agent"):
         request.getfixturevalue("fast_agent")
     path = f"{node.program.parent}{os.pathsep}{os.environ['PATH']}"

@@ -36,7 +36,7 @@ NAMES = f"MAP {STRANGER} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--pictures", action="store_true", help="write pictures of docs/web.md and of every state")
+    parser.addoption("--pictures", action="store_true", help="write pictures for the docs and of every state")
 
 
 def pytest_configure(config: pytest.Config) -> None:

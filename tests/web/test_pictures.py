@@ -1,4 +1,4 @@
-"""The pictures of docs/web.md, taken from a real run. ``make web-pictures`` writes them."""
+"""The pictures of the documentation, taken from a real run. ``make web-pictures`` writes them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstre
     "Serve the verified skills of many MCP servers and folders as one server. Messages go to stderr.",
     argument("paths", "[FOLDER]…", "a folder of skills; its name is its label", nargs=-1, type=Place()),
     option("--config", type=FILE, metavar="FILE", help="an mcpServers file: every server in it is an upstream"),
-    option("--policy", type=FILE, metavar="FILE", help="a gateway.toml; see docs/gateway.md"),
+    option("--policy", type=FILE, metavar="FILE", help="a gateway.toml; see docs/how-to/gateway.md"),
     option(
         "--state",
         type=FILE,

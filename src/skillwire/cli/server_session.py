@@ -71,7 +71,12 @@ SERVING_OPTIONS = (
         help="who sees the plain tools and prompts: clients without the extension (auto), all, or none",
     ),
     option("--activation-key", type=FILE, metavar="FILE", help="native: at least 32 bytes that replicas share"),
-    option("--access", type=FILE, metavar="FILE", help="who may connect and see what (HTTP); see docs/serve.md"),
+    option(
+        "--access",
+        type=FILE,
+        metavar="FILE",
+        help="who may connect and see what (HTTP); see docs/reference/configuration.md",
+    ),
     option("--public-url", metavar="URL", help="the address that clients use, if it differs (HTTP)"),
     option(
         "--replay",
@@ -276,7 +281,9 @@ def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_o
         for each in commands.values():
             printer.talk(f"  {each}")
         printer.talk(f"one request, without a client: {_curl(address)}")
-        printer.talk(f"clients of older proposals: {address}/sep-2076 and {address}/native (docs/dialects.md)")
+        printer.talk(
+            f"clients of older proposals: {address}/sep-2076 and {address}/native (docs/explanation/dialects.md)"
+        )
     if is_open:
         printer.talk("note: every machine that reaches this address can read all skills; --access restricts this")
     printer.talk(f"listening at {address} (Ctrl-C ends; --verbose shows more)")

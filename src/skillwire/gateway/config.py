@@ -149,7 +149,9 @@ def parse_policy(text: str) -> GatewayPolicy:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _invalid(f"the file is not TOML: {error!s:.200}", "see docs/gateway.md for an example") from error
+        raise _invalid(
+            f"the file is not TOML: {error!s:.200}", "see docs/how-to/gateway.md for an example"
+        ) from error
     table = _Table(document, "")
     mode = table.take("mode", _one_of("observe", "admit"), "observe")
     servers = table.take("servers", _text, None)

@@ -2,8 +2,8 @@
 
 - ``prepare_entry`` adds the provenance of an entry: ``_meta`` with our own prefix (R4, O2). It is sent with the
   resources of a skill, with the result of ``skills/get`` and with file contents, but never in an entry: a client
-  that refuses an entry because of an additional field refuses the whole page (docs/gateway.md). It contains no
-  secrets, and no address of an upstream. An entry whose name breaks the format is not published (F2, U3, P2).
+  that refuses an entry because of an additional field refuses the whole page (docs/how-to/gateway.md). It contains
+  no secrets, and no address of an upstream. An entry whose name breaks the format is not published (F2, U3, P2).
 - Error messages of an upstream may contain addresses or the output of a process. They go to the operator's log and
   terminal. Clients and the page see the error's reference only (``safe_error``).
 """

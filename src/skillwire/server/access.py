@@ -204,5 +204,7 @@ class Verifier:
 
 def _invalid(message: str) -> FormatError:
     return FormatError(
-        "access-file-invalid", f"the access file is invalid: {message}", "docs/serve.md shows an access file"
+        "access-file-invalid",
+        f"the access file is invalid: {message}",
+        "docs/reference/configuration.md shows an access file",
     )

@@ -112,7 +112,7 @@ def test_a_yes_in_the_file_is_for_one_content_of_one_skill() -> None:
             "[[approved]]\nupstream = 'a'\npath = 'b'\nfingerprint = 'x'", "fingerprint", "", id="fingerprint"
         ),
         pytest.param("[[deny]]\npath = 'a'\nwhy = 'b'", "'deny[1].why'", "path, upstream", id="unknown-field"),
-        pytest.param("mode =", "", "docs/gateway.md", id="not-toml"),
+        pytest.param("mode =", "", "docs/how-to/gateway.md", id="not-toml"),
     ],
 )
 def test_a_mistake_is_named_with_what_is_allowed(text: str, named: str, allowed: str) -> None:

@@ -1,19 +1,14 @@
-"""The messages in docs/dialects.md, as our server sends them.
+"""The page with a message of each dialect, as our server sends them. ``website.py`` puts it into the site.
 
-``python tests/docs/messages.py`` writes them into the document again; the test beside it fails while they differ.
-A block below ``<!-- message: NAME -->`` belongs to the exchange of that name. Long texts, digests, tokens and
-blobs are cut to their beginning, and what differs from run to run is not shown.
+Long texts, digests, tokens and blobs are cut to their beginning. Values that differ from run to run are not shown.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import anyio
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp_types import Request, Result
@@ -26,8 +21,6 @@ from skillwire.wire.meta import ACTIVATION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PAGE = Path(__file__).parents[2] / "docs/dialects.md"
-MARKED = re.compile(r"(<!-- message: ([\w /.-]+) -->\n```json\n)(.*?)(```\n)", re.DOTALL)
 URI = "skill://acme/refunds/SKILL.md"
 REFUNDS = """\
 ---
@@ -47,12 +40,21 @@ metadata:
 
 Look the order up, decide, and answer with [the template](templates/reply.md).
 """
+INTRODUCTION = f"""\
+# Messages of each dialect
+
+These messages are recorded when this page is built. Long texts, digests and tokens are cut. The server has a tool,
+`lookup_order`, and one skill:
+
+```markdown
+{REFUNDS}```
+"""
 REPLY = "Dear customer,\n\nyour money is on its way.\n"
 _RUN_TO_RUN = ("io.modelcontextprotocol/serverInfo",)
 
 
 class Exchange(NamedTuple):
-    """One request on one endpoint. ``carries`` names an earlier exchange whose activation token goes along."""
+    """One request on one endpoint. ``carries`` names an earlier exchange whose activation token is sent too."""
 
     name: str
     endpoint: Any
@@ -62,7 +64,7 @@ class Exchange(NamedTuple):
 
 
 class AnyResult(Result):
-    """Whatever the server said, with nothing dropped."""
+    """The complete result of the server."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -101,7 +103,7 @@ EXCHANGES = (
 
 
 def shop(endpoint: Any) -> MCPServer[Any]:
-    """A server with a tool of its own and one skill."""
+    """Return a server with one tool and one skill."""
     server = MCPServer("shop")
 
     @server.tool()
@@ -114,7 +116,7 @@ def shop(endpoint: Any) -> MCPServer[Any]:
 
 
 async def capture() -> dict[str, str]:
-    """Every exchange as it is shown, by name."""
+    """Return every exchange as text, by name."""
     shown: dict[str, str] = {}
     tokens: dict[str, Any] = {}
     for endpoint in ("extension", "sep-2076", "native"):
@@ -146,7 +148,7 @@ def _written(message: dict[str, Any]) -> str:
 
 
 def _shortened(value: Any, key: str = "") -> Any:
-    """``value``, with long texts cut and without what nobody could compare."""
+    """Return ``value`` with long texts cut, and without values that differ from run to run."""
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
         short = {k: _shortened(v, k) for k, v in items if k not in _RUN_TO_RUN}
@@ -164,10 +166,12 @@ def _shortened(value: Any, key: str = "") -> Any:
     return f"{value[:150]}…" if len(value) > 160 else value
 
 
-def filled(page: str, shown: dict[str, str]) -> str:
-    """``page`` with every marked block as it is in ``shown``."""
-    return MARKED.sub(lambda match: f"{match[1]}{shown[match[2]]}{match[4]}", page)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(), anyio.run(capture)))
+async def message_page() -> str:
+    """Return the page: the skill, and every exchange under the name of its dialect."""
+    shown, text = await capture(), [INTRODUCTION]
+    for exchange in EXCHANGES:
+        dialect, _, title = exchange.name.partition(" ")
+        if f"\n## `{dialect}`\n" not in text:
+            text.append(f"\n## `{dialect}`\n")
+        text.append(f"\n{dialect}: {title or 'read'}\n\n```json\n{shown[exchange.name]}```\n")
+    return "".join(text)
