@@ -60,6 +60,7 @@ from skillwire.server.http import HttpOptions as HttpOptions
 from skillwire.server.http import WebApp as WebApp
 from skillwire.server.page import MountedPage as MountedPage
 from skillwire.server.page import PageMaker as PageMaker
+from skillwire.server.page import SourceStatus as SourceStatus
 from skillwire.server.scopes import Scope as Scope
 from skillwire.skill.approval import Approval as Approval
 from skillwire.skill.approval import ContentChange as ContentChange
@@ -81,6 +82,7 @@ from skillwire.skill.model import TokenEstimate as TokenEstimate
 from skillwire.skill.review import ExternalLink as ExternalLink
 from skillwire.skill.review import LinkKind as LinkKind
 from skillwire.skill.review import Review as Review
+from skillwire.skill.review import Risk as Risk
 from skillwire.skill.uri import SkillUri as SkillUri
 from skillwire.skill.verify import VerifiedFile as VerifiedFile
 from skillwire.skill.verify import VerifiedSkill as VerifiedSkill

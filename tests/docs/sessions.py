@@ -38,6 +38,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))|[^
 _SPINNER = re.compile(r"^[\u2800-\u28ff] .*\n?", re.MULTILINE)
 _QUESTION = re.compile(r"[:\]] \x1b\[0m\Z")  # bold, and the cursor stays behind it
 _LASTING = re.compile(r"skillwire (?:serve|gateway|ui)\b|skillwire (?!.* -- ).*--(?:watch|ask desk)\b")
+_ASKS = re.compile(r"skillwire list localhost:\d+\n\Z")  # a server, which notices a change within seconds
 _MOVING = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "HERMES_HOME", "FORCE_COLOR", "NO_COLOR", "CI")
 
 
@@ -114,6 +115,10 @@ class Session:
             screen.wait_for(wanted)
             return
         status = screen.end()
+        until = time.monotonic() + PATIENCE
+        while _ASKS.match(code) and wanted and not shows(screen.text(), wanted) and time.monotonic() < until:
+            screen = owner.enter_context(_Screen(code, self.project, self.environment))
+            status = screen.end()
         assert status == 0 or f"exit code {status}" in code, f"{code}\n{screen.text()}"
         if wanted is not None:
             assert shows(screen.text(), wanted), f"{code}\n{screen.text()}"

@@ -233,10 +233,12 @@ async def review_request(
     from skillwire.skill.approval import has_contents
     from skillwire.skill.review import review_entry
 
-    change = Approvals.change(approval, found.entry)
+    # An approval ends when its server lists other content. The review still shows what changed since then.
+    previous = approval or await host.approvals.previous(found.origin.label, found.entry)
+    change = Approvals.change(previous, found.entry)
     try:
         review = await host.review(found)
-        diff = [text async for text in _diff(host, found, approval)] if approval is not None else []
+        diff = [text async for text in _diff(host, found, previous)] if previous is not None else []
     except UpstreamError as error:
         printer.talk(f"the files could not be read: {line(error.message)} {error.label}")
         review, diff = review_entry(found.entry), []
