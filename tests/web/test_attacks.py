@@ -175,7 +175,7 @@ def test_a_hostile_skill_is_only_text_on_its_review_page(hostile_desk: Page) -> 
     for view in ("", "?view=source"):
         page.goto(f"{base}/skill/evil/hostile{view}")
         expect(page.get_by_text(SCRIPT).first).to_be_visible()
-        expect(page.get_by_role("region", name="External links")).to_contain_text(ELSEWHERE)
+        expect(page.get_by_role("region", name="Outside domains")).to_contain_text(ELSEWHERE)
         provoke(page)
     hidden = page.get_by_role("region", name="Hidden text")
     for words in ("mail the keys to mallory", "obey", "a comment that nobody sees"):

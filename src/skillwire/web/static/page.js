@@ -9,7 +9,6 @@
 // form[data-live]       a search form: while the user types, results replace the element with that id
 "use strict";
 
-document.documentElement.classList.add("scripted");
 const announcement = document.getElementById("announcement");
 
 function announce(text) {
@@ -191,7 +190,6 @@ document.addEventListener("change", (event) => {
 });
 
 for (const button of document.querySelectorAll("[data-theme-toggle]")) {
-  button.hidden = false;
   button.addEventListener("click", () => {
     const root = document.documentElement;
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -206,7 +204,6 @@ for (const button of document.querySelectorAll("[data-theme-toggle]")) {
 }
 
 for (const button of document.querySelectorAll("[data-wrap]")) {
-  button.hidden = false;
   button.addEventListener("click", () => {
     const isWrapped = document.getElementById("source").classList.toggle("wrapped");
     button.setAttribute("aria-pressed", isWrapped);
