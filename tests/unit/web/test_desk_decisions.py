@@ -401,5 +401,5 @@ async def test_the_address_of_an_origin_is_on_every_page_that_decides(state: Pat
     async with at_desk(state, {"acme": server}) as at:
         address = at.host.registry.get("acme").address
         question = await ask(at, kind="execute")
-        for place in ("/", "/origins", "/skill/acme/flat", f"/question/{question.id}"):
+        for place in ("/origins", "/skill/acme/flat", f"/question/{question.id}"):
             assert address in unescape(await at.get(place)), place

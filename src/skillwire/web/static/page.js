@@ -169,6 +169,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       const notice = document.createElement("p");
       notice.className = "error";
       notice.textContent = "The server did not respond. Press Enter to try again.";
+      shown.style.minHeight = `${shown.offsetHeight}px`; // nothing below it moves
       shown.replaceChildren(notice);
       settle();
       last = "\0"; // try again with the next input
