@@ -120,7 +120,9 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
-    assert "[cannot-ask]" in capsys.readouterr().err
+    refusal = capsys.readouterr().err
+    assert "[cannot-ask]" in refusal
+    assert f"skillwire show {served} flat; then repeat this command with --yes" in refusal
     assert run(["update"]) == 2
     assert "[cannot-ask]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--yes"]) == 2

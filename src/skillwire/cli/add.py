@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,10 @@ def command(arguments: Arguments, printer: Printer) -> int:
         )
     if arguments.to is not None:
         return run_on_targets(arguments, printer, _copy)
-    check_signing(arguments)
+    words = [target_text(arguments), *map(shlex.quote, arguments.skills[:1])]
+    if arguments.target == COMMAND:
+        words.reverse()  # a command is the end of a line
+    check_signing(arguments, " ".join(["skillwire", "show" if arguments.skills else "list", *words]))
     for agent in arguments.agent:
         find_agent(agent)
     if not arguments.agent and not arguments.agent_dir and not can_ask():

@@ -115,13 +115,16 @@ def signature(arguments: Arguments) -> Signature:
     return Signature(arguments.by or _user(), timestamp(), f"skillwire {__version__}")
 
 
-def check_signing(arguments: Arguments) -> None:
-    """Before anything is fetched, check that the user can be asked or gave ``--yes``, and has a name."""
+def check_signing(arguments: Arguments, review: str) -> None:
+    """Before anything is fetched, check that the user can be asked or gave ``--yes``, and has a name.
+
+    ``review`` is the command that shows what would be approved.
+    """
     if arguments.by is not None:
         check_name(arguments.by, "--by")
     else:
         _user()
-    require_answer(arguments, "review the skill first (skillwire show), then add --yes", rule="A1")
+    require_answer(arguments, f"review it: {review}; then repeat this command with --yes", rule="A1")
 
 
 def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:

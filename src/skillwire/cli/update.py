@@ -61,7 +61,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
     """Update skills."""
     if arguments.check:
         return run_async(lambda: _check(arguments, printer))
-    check_signing(arguments)
+    check_signing(arguments, "skillwire update --check")
     return run_async(lambda: _update(arguments, printer))
 
 

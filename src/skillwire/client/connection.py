@@ -379,6 +379,8 @@ def _lost(meter: Meter, text: str, method: str) -> UpstreamError:
 def _described(error: Exception) -> str:
     """The name and the message of an exception. Some messages contain headers, which may be secrets."""
     name = type(error).__name__
+    if isinstance(error, httpx2.ConnectError):  # its message is for people
+        return _quoted(f"{error}"[:1].lower() + f"{error}"[1:])
     return name if isinstance(error, httpx2.LocalProtocolError | UnicodeError) else _quoted(f"{name}: {error}")
 
 

@@ -212,4 +212,5 @@ def describe_value(value: Json) -> str:
         case list():
             return "a list"
         case dict():
-            return "a mapping"
+            other = next((key for key, item in value.items() if not isinstance(item, str)), None)
+            return "a mapping" if other is None else f"a mapping in which {other!r:.40} is not text"
