@@ -219,7 +219,9 @@ def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str,
 
 @rule("O1", "N1")
 @pytest.mark.parametrize(
-    "label", ["", "a:b", "a/b", "a\nb", "x" * 65], ids=["empty", "colon", "slash", "break", "long"]
+    "label",
+    ["", "a:b", "a/b", "a#b", "a\nb", "x" * 65],
+    ids=["empty", "colon", "slash", "hash", "break", "long"],
 )
 def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
     """It stands before names, in paths and in the model's context."""

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mount:
-    """A catalog, the label that tells it from its neighbours, and the prefix its skills are served under."""
+    """A catalog, its unique label, and the prefix under which its skills are served."""
 
     catalog: Catalog
     label: str
@@ -109,7 +109,10 @@ class Claims:
         return self._known[path]
 
     def may_claim(self, mount: Mount, path: str) -> bool:
-        """Whether the first segment is no label, or is the label of ``mount`` and begins its prefix."""
+        """Whether ``mount`` may serve ``path`` unqualified: its first segment is not the label of another source.
+
+        Its own label is allowed only if its prefix begins with it.
+        """
         owner = self._by_label.get(path.partition("/")[0])
         return owner is None or (owner is mount and mount.prefix.partition("/")[0] == mount.label)
 
@@ -124,6 +127,13 @@ class Claims:
             above = above.rpartition("/")[0]
         return len(mounts) > 1
 
+    async def is_inside_other(self, mount: Mount, path: str) -> bool:
+        """Whether ``path`` is inside a skill of another source."""
+        while path := path.rpartition("/")[0]:
+            if any(other is not mount for other in await self.of(path)):
+                return True
+        return False
+
     async def visible_path(self, mount: Mount, path: str) -> str:
         """The path at which a skill of ``mount``, whose path with its prefix is ``path``, is served."""
         if self.may_claim(mount, path) and not await self.is_contested(path):
@@ -136,7 +146,7 @@ class Claims:
         if mounts and await self.is_contested(path):
             visible = [await self.visible_path(mount, path) for mount in mounts]
             candidates = " or ".join(skill_md_uri(each, self._scheme) for each in visible)
-            raise NotFoundError("skill-ambiguous", f"{uri!r:.300} could mean several skills", f"use {candidates}")
+            raise NotFoundError("skill-ambiguous", f"{uri!r:.300} is ambiguous", f"use {candidates}")
         if mounts:
             return Home(mounts[0], mounts[0].inner(path) or "", path)
         label, _, rest = path.partition("/")
@@ -186,11 +196,13 @@ class CombinedCatalog(Catalog):
         labels = [mount.label for mount in self.mounts]
         if len(set(labels)) != len(labels):
             raise FormatError(
-                "label-duplicate", "two sources have the same label", "give each source another label"
+                "label-duplicate", "two sources have the same label", "give each source a unique label"
             )
         for mount in self.mounts:
-            parse_path(mount.label)
-            parse_path(mount.prefix or "-")
+            if "/" in parse_path(mount.label):
+                raise FormatError("label-invalid", f"the label {mount.label!r:.80} has a '/'", "use one word")
+            if mount.prefix:
+                parse_path(mount.prefix)
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page: the sources in order, and the skills of each in its order."""
@@ -240,7 +252,7 @@ class CombinedCatalog(Catalog):
         return None
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """Whether all sources are unchanged: a skill of one may decide the name of a skill of another."""
+        """Whether all sources are unchanged: a skill of one source can change the URI of a skill of another."""
         tests = [await mount.catalog.unchanged() for mount in self.mounts]
         if uri is not None:
             try:
@@ -397,7 +409,7 @@ class _CombinedStream(RelayStream):
         for uri in change.removed:
             path = mount.outer(skill_root(parse_uri(uri)).path)
             others = await self._others(claims, mount, path)
-            plain = claims.may_claim(mount, path) and not others
+            plain = claims.may_claim(mount, path) and not others and not await claims.is_inside_other(mount, path)
             removed.add(path if plain else mount.qualified(path))
             if len(others) == 1:
                 removed.add(others[0].qualified(path))

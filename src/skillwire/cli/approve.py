@@ -41,13 +41,17 @@ GRANT = repeated(
     metavar="TOOL",
     help="also grant this tool, or 'execute' to let code run when the model acts on this content (repeatable)",
 )
-FINGERPRINT = option("--fingerprint", metavar="SHA256", help="the content that you reviewed; any other is refused")
+FINGERPRINT = option(
+    "--fingerprint",
+    metavar="SHA256",
+    help="fingerprint of the content that you reviewed; any other content is refused",
+)
 _DIFF_LINES = 400  # for each file
 
 
 @verb(
-    "Show the review of a skill, ask, and approve it with exactly its current files. An approval alone grants"
-    " nothing: no tools, and no running of code. Without a terminal, --fingerprint is required.",
+    "Show the review of a skill, ask, and approve it with exactly its current files. An approval alone does"
+    " not grant tools or allow code to run. Without a terminal, --fingerprint is required.",
     NAME,
     GRANT,
     BY,
@@ -65,7 +69,7 @@ An approval covers exactly the content that was shown. Any change needs a new ap
 decision (see 'skillwire approvals questions') get their answer. To look only, or to decide otherwise: skillwire
 approvals --help
 
-exit codes: 0 approved, 1 refused: not confirmed, nothing to verify, or another fingerprint, 2 usage
+exit codes: 0 approved, 1 refused: not confirmed, no digests, or a different fingerprint, 2 usage
 """,
 )
 async def command(host: SkillHost, arguments: Arguments, printer: Printer) -> None:
@@ -75,7 +79,7 @@ async def command(host: SkillHost, arguments: Arguments, printer: Printer) -> No
 
     found = await find_skill(host, arguments, printer, whole=False)
     if found.origin.is_own:
-        printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
+        printer.talk(f"{line(found.name)} is in your own folder and needs no approval")
         return
     label, uri, grants = found.origin.label, found.entry.uri, frozenset[str](arguments.grant)
     if not found.entry.is_short:
@@ -181,7 +185,7 @@ def _require_fingerprint(given: str | None, shown: str, uri: str, review: Sequen
     if given != shown:
         raise ApprovalError(
             "fingerprint-other",
-            f"the content of {uri!r:.300} has another fingerprint",
+            f"the content of {uri!r:.300} has a different fingerprint",
             f"review it first: {shlex.join(review)}",
             rule="A1",
         )

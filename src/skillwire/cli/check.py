@@ -111,7 +111,7 @@ def _check_again(checkers: list[Checker], arguments: Arguments, printer: Printer
         nonlocal last
         async for paths in watch_folder(checker.root):
             if paths is None:
-                printer.talk(f"watching {checker.root} (Ctrl-C ends)")
+                printer.talk(f"watching {checker.root} (Ctrl-C stops)")
                 continue
             last = _check_all(checkers, arguments, printer)
 

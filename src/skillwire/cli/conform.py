@@ -192,7 +192,7 @@ async def _watch(arguments: Arguments, printer: Printer) -> Report:
         if not arguments.command:
             for name, value in environment(words).items():
                 printer.talk(f"{name}={value}")
-            printer.talk("connect a host to these servers; Ctrl-C ends the observation")
+            printer.talk("connect a host to these servers; Ctrl-C stops the observation")
 
     return await probe_host(
         command_words(whole_command(arguments)) if arguments.command else [],

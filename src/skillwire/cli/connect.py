@@ -196,7 +196,7 @@ async def _change(arguments: Arguments, entry: dict[str, Any], printer: Printer)
     if arguments.json:
         printer.json({"file": edit.label, done: arguments.name, "backup": backup and backup.name})
     printer.talk(
-        f"{'made' if edit.is_new else done} {line(edit.label)}"
+        f"{'created' if edit.is_new else done} {line(edit.label)}"
         + ("" if backup is None else f"; the old file is {line(backup.name)}")
     )
     known = AGENTS.get(arguments.agent)

@@ -86,7 +86,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
         printer.json({"name": name, "file": str(folder / "SKILL.md")})
         return Exit.OK
     where = shlex.quote(str(arguments.folder))
-    printer.data(f"made {visible(str(folder / 'SKILL.md'))}")
+    printer.data(f"created {visible(str(folder / 'SKILL.md'))}")
     printer.talk(f"write it, then check it: skillwire check {shlex.quote(str(folder))}")
     printer.talk(f"serve it:                skillwire serve {where} --http auto")
     return Exit.OK

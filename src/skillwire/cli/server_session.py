@@ -234,7 +234,7 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
     if not arguments.verbose:
         options = "" if arguments.name == "skillwire" else f" --name {name}"
         printer.talk(f"connect an agent: skillwire connect --agent claude-code{options} -- {start}")
-        printer.talk("serving MCP on stdin and stdout (Ctrl-C ends; --verbose shows more)")
+        printer.talk("serving MCP on stdin and stdout (Ctrl-C stops; --verbose shows more)")
         return
     entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
     printer.talk("serving MCP on stdin and stdout; an agent starts it with this entry:")
@@ -286,7 +286,7 @@ def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_o
         )
     if is_open:
         printer.talk("note: every machine that reaches this address can read all skills; --access restricts this")
-    printer.talk(f"listening at {address} (Ctrl-C ends; --verbose shows more)")
+    printer.talk(f"listening at {address} (Ctrl-C stops; --verbose shows more)")
 
 
 def _curl(url: str) -> str:

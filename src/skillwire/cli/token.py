@@ -33,4 +33,4 @@ def command(arguments: Arguments, printer: Printer) -> None:
         f'[[token]]\nsubject = {subject}\nsha256 = "{digest}"\nsee = {prefixes}\n',
     )
     if not arguments.json:
-        printer.talk(f"the token, which is not shown again: {token}")
+        printer.talk(f"token (shown only once): {token}")

@@ -49,7 +49,7 @@ _LOOPBACK = "127.0.0.1"
   skillwire ui --config .mcp.json --as anna
   skillwire ui --no-open --port 8765             print the link only
 
-The link works once. The browser that opened it can decide until the desk ends; Ctrl-C ends it.
+The link works once. The browser that opened it can decide until the desk ends; Ctrl-C stops it.
 
 exit codes: 0 ended, 2 usage, or the port or the state folder cannot be used
 """,
@@ -75,7 +75,7 @@ async def _serve(signals: StopSignals, host: SkillHost, arguments: Arguments, pr
         printer.json({"url": server.url, "link": server.link})
         sys.stdout.flush()
     printer.talk(f"open the desk (the link works once): {server.link}")
-    printer.talk(f"listening at {server.url} for this machine only (Ctrl-C ends)")
+    printer.talk(f"listening at {server.url} for this machine only (Ctrl-C stops)")
     if not arguments.no_open and _has_display():
         # In a thread that is never joined, because some browsers block the process that starts them.
         threading.Thread(target=_open, args=(server.link, printer), daemon=True).start()

@@ -45,7 +45,7 @@ _EVENTS = "text/event-stream"
 _EVENT_END = re.compile(rb"(?:\n\n|\r\r|\r\n\r\n)[\r\n]*")
 _GZIP = 31  # the window size that makes zlib expect a gzip header
 _CHUNK = 256 * 1024
-_SILENCE_SECONDS = 300.0
+_SILENCE_SECONDS = 300.0  # without a byte, also on an event stream
 _PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 
@@ -151,7 +151,7 @@ class ValueCounter:
 
     def __init__(self, enough: int) -> None:
         self._enough = enough
-        self._most = 0  # including those inside strings
+        self._most = 0  # commas, brackets and braces, including those inside strings
         self._pending: list[bytes] = []
         self._count = 0
         self._in_string = False
@@ -226,7 +226,7 @@ def bounded_client(headers: Mapping[str, str], meter: Meter) -> httpx2.AsyncClie
     opened = 0
 
     async def slow_down(request: httpx2.Request) -> None:
-        """B4: the SDK opens a stream again whenever the server ends it. Here each time takes longer."""
+        """B4: delay each further stream a little longer, because the SDK reopens a stream whenever it ends."""
         nonlocal opened
         if request.method == "GET":
             opened += 1
@@ -250,7 +250,7 @@ def trusted() -> ssl.SSLContext:
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """The decoded body of one response. An event stream has no timeout; the size of each event is bounded.
+    """The decoded body of one response. An event stream may last forever, but each event is bounded in size.
 
     Only an event with the response to a request may be large: one event, or none if no request waits (B1).
     """

@@ -2,7 +2,7 @@
 
 An origin is a folder of the user's own (``FolderOrigin``), whose skills need no approval, or a server
 (``ServerOrigin``), a ``RemoteCatalog`` that keeps its listing current. Each runs in its own task, so that a server
-that does not answer delays no other. Until a server has answered, its last listing is used.
+that does not answer delays no other. Until a server responds, its stored listing is used.
 
 Listings of older dialects are short: files and digests are known only after a request for the skill. Nothing is
 fetched before it is needed (V5), so ``whole`` makes that request when a skill is loaded or reviewed.
@@ -11,12 +11,15 @@ A skill is identified by its origin and URI. Its name need not be unique. A bare
 skill of any origin has the same name, regardless of case and Unicode form. Otherwise each skill is shown under the
 first unambiguous one of ``origin:name``, ``origin:path`` and ``origin:URI``. A name that could imitate another
 (``local:refunds``, letters that look like others) is never used bare. A name with invisible characters is replaced
-by the URI, with these characters encoded. No skill hides another or has precedence, of a folder or of a server.
+by the URI, with these characters encoded. No skill hides or takes precedence over another, not even one from a
+folder.
 """
 
 from __future__ import annotations
 
 import logging
+import re
+import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from skillwire.skill.verify import VerifiedFile
     from skillwire.store.contract import Store
 
+_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")  # as in a policy of the gateway; "#" is for its clients (Z5)
 _POLL_SECONDS = 300.0  # each agent has a host, and most servers report their changes
 _FOLLOW_SECONDS = 0.5
 _MAX_SHOWN = 10  # names in an error
@@ -92,9 +96,14 @@ class FolderOrigin:
         found = () if self.error is not None else self._catalog.snapshot().problems()
         return [problem for problem in found if problem.refuses]
 
-    async def find(self, uri: str) -> SkillEntry:  # noqa: ARG002
-        """A folder lists all its skills."""
-        raise _not_asked(self.label)
+    async def find(self, uri: str) -> SkillEntry:
+        """Raise ``NotFoundError``: a folder lists all its skills."""
+        raise NotFoundError(
+            "skill-unknown",
+            f"the folder {self.label!r} has no skill at {uri!r:.300}",
+            "use a name from the list: skillwire list --origins",
+            rule="G1",
+        )
 
     async def whole(self, entry: SkillEntry) -> SkillEntry:
         """The skill, read again."""
@@ -105,7 +114,7 @@ class FolderOrigin:
             raise NotFoundError(
                 "skill-unknown",
                 f"the folder {self.label!r} no longer has a skill at {entry.uri!r:.300}",
-                "look at its problems: skillwire check FOLDER",
+                f"see its problems: {shlex.join(['skillwire', 'check', self.address])}",
                 rule="G1",
             )
         return now
@@ -119,7 +128,7 @@ class FolderOrigin:
         return (await self._catalog.read_file(uri)).data
 
     async def settle(self) -> None:
-        """It was read when it was added."""
+        """Do nothing: the folder was read when it was added."""
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Watch the folder until cancelled, and call ``changed`` after each change."""
@@ -248,7 +257,7 @@ class ServerOrigin(RemoteCatalog):
         if not has_contents(entry):
             raise UpstreamError(
                 "origin-away",
-                f"{self.label!r} cannot be reached now, and listed too little of {entry.uri!r:.300} to decide",
+                f"{self.label!r} cannot be reached now, and its listing of {entry.uri!r:.300} has no digests",
                 "try again later",
                 rule="V7",
             )
@@ -259,10 +268,10 @@ Origin: TypeAlias = FolderOrigin | ServerOrigin
 
 
 def has_other(origin: Origin, entry: SkillEntry) -> bool:
-    """Whether the skill has other files or frontmatter now (A2, A6).
+    """Whether the origin now has different files or frontmatter than ``entry`` (A2, A6).
 
-    A skill that is not listed proves nothing, and neither does a short listing that agrees with ``entry``. What
-    was approved before its files were known is compared with the listing.
+    A missing skill is no evidence of a change, and neither is a short listing that agrees with ``entry``. A skill
+    that was approved before its files were known is compared with the listing.
     """
     known, listed = origin.held(entry.uri), origin.listed(entry.uri)
     if known is None or is_same(known, entry):
@@ -416,7 +425,7 @@ class OriginRegistry:
             labels = sorted(each.origin.label for each in found)
             raise OriginError(
                 "origin-ambiguous",
-                f"{', '.join(labels):.300} have {uri!r:.300}",
+                f"several origins have {uri!r:.300}: {', '.join(labels):.300}",
                 f"add the origin: {', '.join(f'{label}:{uri}' for label in labels):.600}",
                 rule="N1",
                 choices=tuple(labels),
@@ -486,9 +495,12 @@ class OriginRegistry:
             raise OriginError(
                 "origin-taken", f"the label {label!r:.80} is used twice", "rename one of the origins", rule="O1"
             )
-        if not label or not label.isprintable() or len(label) > 64 or any(c in label for c in ":/\\ "):
+        if not _LABEL.match(label):
             raise OriginError(
-                "origin-invalid", f"{label!r:.80} is not a valid label", "use letters, digits, - _ .", rule="O1"
+                "origin-invalid",
+                f"{label!r:.80} is not a valid label",
+                "use 1 to 64 letters, digits, - _ .",
+                rule="O1",
             )
 
 

@@ -1,9 +1,9 @@
 """Notifications of changes, in both eras (S1).
 
 A listener is a session of the handshake era, or an open ``subscriptions/listen`` stream of the stateless era,
-which has the events of the server too. All listeners are notified of a changed list, and subscribers of an
-updated file. A listener gets no notification about something that its caller may not see; that is decided for the
-caller that opened it. A listener that cannot be notified is removed.
+which also carries the server's own events. All listeners are notified of a changed list, and subscribers of an
+updated file. A listener is notified only of what the caller that opened it may see. A listener that cannot be
+notified is removed.
 
 On the endpoints that know skills by name there is also ``notifications/skills/list_changed`` (P5, M4).
 """
@@ -171,7 +171,7 @@ class Notifier:
         raise MCPError(INTERNAL_ERROR, "a notification could not be sent; listen again")
 
     def replace_catalog(self, catalog: Catalog) -> None:
-        """Notify of changes of another catalog from now on."""
+        """Watch ``catalog`` instead of the current catalog."""
         if self._changes is not None:
             old, self._changes = self._changes, catalog.changes()
             old.close()
@@ -231,7 +231,8 @@ class Notifier:
             log.debug("a listener cannot be notified and is removed", exc_info=True)
             for key in [key for key, each in self._sessions.items() if each is listener]:
                 del self._sessions[key]
-            listener.scope.cancel()  # its client misses nothing if it listens again
+            # A stream ends with an error, so its client knows that it has to listen and list again.
+            listener.scope.cancel()
 
     def _changed_lists(self, listener: _Listener) -> list[ListKind]:
         """The lists that changed. P5, M4: in dialects by name also the skills; M3: the kinds that skills bind."""
@@ -262,7 +263,7 @@ async def _follow(catalog: Catalog) -> None:
 class _AcknowledgedSession:
     """A session that sets ``acknowledged`` after it has sent the acknowledgement of a subscription.
 
-    The SDK does not know the list of skills, so ``skills`` adds it to the acknowledged lists.
+    The SDK does not know ``skillsListChanged``; with ``skills`` it is added to the acknowledgement.
     """
 
     def __init__(self, session: ServerSession, *, skills: bool) -> None:

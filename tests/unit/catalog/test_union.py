@@ -116,7 +116,18 @@ async def test_a_collision_that_comes_and_goes_tells_what_moved() -> None:
         assert change.removed == {"skill://a/x/SKILL.md", "skill://b/x/SKILL.md"}
 
 
-async def test_labels_must_differ_and_be_paths() -> None:
+@rule("N1", "S1")
+async def test_a_skill_inside_a_skill_of_another_source_is_removed_under_its_label() -> None:
+    inner = MemoryCatalog([skill("acme/billing")])
+    catalog = CombinedCatalog([Mount(inner, "a"), Mount(MemoryCatalog([skill("acme")]), "b")])
+    with catalog.changes() as changes, anyio.fail_after(60):
+        inner.remove("acme/billing")
+        assert (await anext(changes)).removed == {"skill://a/acme/billing/SKILL.md"}
+
+
+async def test_labels_must_differ_and_be_one_segment() -> None:
+    with pytest.raises(FormatError):
+        CombinedCatalog([Mount(MemoryCatalog(), "a/b")])
     with pytest.raises(FormatError):
         CombinedCatalog([Mount(MemoryCatalog(), "a"), Mount(MemoryCatalog(), "a")])
     with pytest.raises(FormatError):

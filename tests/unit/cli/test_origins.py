@@ -68,6 +68,7 @@ def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Pa
     [
         pytest.param(["x" * 65, "own"], "origin-invalid", id="long-label"),
         pytest.param(["bell\x07", "own"], "origin-invalid", id="control-character"),
+        pytest.param(["acme#stdio", "own"], "origin-invalid", id="approvals-of-a-gateway's-client"),
         pytest.param(["local", "own"], "origin-invalid", id="reserved"),
         pytest.param(["local-2", "own"], "origin-invalid", id="reserved-with-a-number"),
         pytest.param(["x", "nowhere"], "target-unknown", id="unknown-target"),
