@@ -6,6 +6,7 @@ import asyncio
 import re
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def test_an_example_runs(name: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_example_of_tests_passes() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "examples/test_skills.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_synchronous_recipe_works_inside_a_running_event_loop(capsys: pytest.CaptureFixture[str]) -> None:
