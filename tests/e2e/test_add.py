@@ -122,12 +122,10 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
     refusal = capsys.readouterr().err
     assert "[cannot-ask]" in refusal
-    assert f"skillwire show {served} flat; then repeat this command with --yes" in refusal
-    assert run(["update"]) == 2
-    assert "[cannot-ask]" in capsys.readouterr().err
+    assert f"skillwire read {served} flat; then repeat this command with --yes" in refusal
     assert run(["add", str(served), "flat", "--yes"]) == 2
     assert "[agent-missing]" in capsys.readouterr().err
-    assert run(["add", str(served), "flat", "--agent", "claude", "--yes"]) == 2
+    assert run(["add", str(served), "flat", "--agent", "claude"]) == 2
     assert "[agent-unknown]" in (err := capsys.readouterr().err)
     assert "claude-code" in err
     assert os.listdir(project) == []

@@ -26,6 +26,7 @@ from skillwire.cli.install_session import (
     naming,
     open_server,
     require_approval,
+    require_review,
     scope_of,
     show_backups,
     show_outcome,
@@ -114,14 +115,15 @@ def command(arguments: Arguments, printer: Printer) -> int:
         )
     if arguments.to is not None:
         return run_on_targets(arguments, printer, _copy)
-    words = [target_text(arguments), *map(shlex.quote, arguments.skills[:1])]
-    if arguments.target == COMMAND:
-        words.reverse()  # a command is the end of a line
-    check_signing(arguments, " ".join(["skillwire", "show" if arguments.skills else "list", *words]))
+    check_signing(arguments)
     for agent in arguments.agent:
         find_agent(agent)
     if not arguments.agent and not arguments.agent_dir and not can_ask():
         raise FormatError("agent-missing", "no agent was given", "name one: --agent claude-code")
+    words = [target_text(arguments), *map(shlex.quote, arguments.skills[:1])]
+    if arguments.target == COMMAND:
+        words.reverse()  # a command is the end of a line
+    require_review(arguments, " ".join(["skillwire", "read" if arguments.skills else "list", *words]))
     server = _server(arguments, scope_of(arguments))  # fails before any question if it cannot be recorded
     with naming(server):
         return run_on_targets(arguments, printer, _add)
@@ -173,8 +175,8 @@ async def _copy(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
 
 async def _add(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     scope = scope_of(arguments)
-    wanted = await _wanted(catalog, arguments, printer)
     server, agents = _server(arguments, scope), await _agents(arguments, scope, printer)
+    wanted = await _wanted(catalog, arguments, printer)
     tidy_first(scope, printer, agents)
     added: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
@@ -210,7 +212,7 @@ async def _add_one(
         return {"uri": entry.uri, "wrote": []}
     with printer.progress("Reading", "files") as count:
         fetched = await fetch(catalog, entry, on_file=count)
-    show_skill(fetched, server, printer)
+    show_skill(fetched, server, printer, with_source=True)
     labels = [place.label for place in scope.layout(agents).places]
     question = f"Install it into {listed(labels)}, for {listed(agents)}?"
     await require_approval(question, arguments, printer)

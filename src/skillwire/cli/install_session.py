@@ -115,16 +115,12 @@ def signature(arguments: Arguments) -> Signature:
     return Signature(arguments.by or _user(), timestamp(), f"skillwire {__version__}")
 
 
-def check_signing(arguments: Arguments, review: str) -> None:
-    """Before anything is fetched, check that the user can be asked or gave ``--yes``, and has a name.
-
-    ``review`` is the command that shows what would be approved.
-    """
+def check_signing(arguments: Arguments) -> None:
+    """Before anything is fetched, check the name of the user."""
     if arguments.by is not None:
         check_name(arguments.by, "--by")
     else:
         _user()
-    require_answer(arguments, f"review it: {review}; then repeat this command with --yes", rule="A1")
 
 
 def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:
@@ -133,21 +129,26 @@ def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:
         raise FormatError("cannot-ask", "not approved, and no terminal is available to ask", hint, rule=rule)
 
 
+def require_review(arguments: Arguments, review: str) -> None:
+    """Require ``--yes`` if no terminal is available. ``review`` is the command that shows the content."""
+    require_answer(arguments, f"review it: {review}; then repeat this command with --yes", rule="A1")
+
+
 async def require_approval(question: str, arguments: Arguments, printer: Printer) -> None:
     """Raise ``ApprovalError`` unless the user confirms ``question`` or gave ``--yes``."""
     if not arguments.yes and not await confirm(question, printer):
         raise ApprovalError("not-approved", "not confirmed", "nothing was written", rule="A1")
 
 
-def show_skill(fetched: Fetched, server: Server, printer: Printer) -> None:
-    """Print the page about a skill before the question."""
+def show_skill(fetched: Fetched, server: Server, printer: Printer, *, with_source: bool) -> None:
+    """Print the page about a skill before the question. An update shows changed lines instead of the source."""
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.skill.approval import has_contents
 
     kind = "load" if has_contents(fetched.entry) else "dynamic"
     where = server_text(server) + (f" at commit {fetched.commit[:12]}" if fetched.commit else "")
     request = ApprovalRequest(kind, where, fetched.entry, fetched.review)
-    for each in page(request, None, at_most=_ROWS, to_install=True):
+    for each in page(request, None, at_most=_ROWS, to_install=True, with_source=with_source):
         printer.talk(each)
 
 

@@ -195,6 +195,7 @@ def page(
     is_local: bool = False,
     at_most: int | None = None,
     to_install: bool = False,
+    with_source: bool = True,
     is_verbose: bool = False,
     address: str = "",
 ) -> Iterator[Text]:
@@ -202,7 +203,8 @@ def page(
 
     ``decision`` is the newest one, for a skill that is not approved. ``at_most`` bounds the rows of each section,
     so that a long listing cannot move the warnings off the screen. ``to_install`` is for a skill that an agent
-    will trust completely, because no host of ours is between them. ``is_verbose`` shows whole digests.
+    will trust completely, because no host of ours is between them. ``with_source`` begins with the ``SKILL.md``.
+    ``is_verbose`` shows whole digests.
     """
     from rich.text import Text
 
@@ -210,11 +212,11 @@ def page(
     from skillwire.skill.model import estimate_tokens
 
     review, tokens = request.summary, estimate_tokens(request.entry)
-    if not to_install:
+    if with_source:
         rows = source_rows(review.text or "")
         yield from (Text(f"  | {row}") for row in rows[:_SOURCE_ROWS])
         if len(rows) > _SOURCE_ROWS:
-            command = "'skillwire approvals show NAME --file SKILL.md'"
+            command = "'skillwire read'" if to_install else "'skillwire approvals show NAME --file SKILL.md'"
             yield Text(f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; {command} shows all")
     yield Text.assemble((cut_line(review.name, _LONGEST), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {cut_line(review.description, _LONGEST)}")

@@ -19,6 +19,7 @@ from skillwire.cli.install_session import (
     headers_for,
     open_server,
     report_rewritten,
+    require_answer,
     require_approval,
     scope_of,
     server_text,
@@ -61,7 +62,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
     """Update skills."""
     if arguments.check:
         return run_async(lambda: _check(arguments, printer))
-    check_signing(arguments, "skillwire update --check")
+    check_signing(arguments)
     return run_async(lambda: _update(arguments, printer))
 
 
@@ -162,8 +163,9 @@ async def _update_one(
         return "current"
     with printer.progress("Reading", "files") as count:
         fetched = await fetch(catalog, entry, on_file=count)
-    show_skill(fetched, skill.server, printer)
+    show_skill(fetched, skill.server, printer, with_source=False)
     _show_difference(skill, fetched, scope, printer)
+    require_answer(arguments, "review the changes above; then repeat this command with --yes", rule="A1")
     await require_approval(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
     outcome = update(scope, skill, fetched, signature(arguments), backups(force=arguments.force))
     if not arguments.json:
