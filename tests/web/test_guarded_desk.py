@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from web.conftest import STRANGER
 from web.stranger import fetching, framing, posting, strangers_page
-from web.test_desk import LIBRARY, approve, open_skill
+from web.test_desk import LIBRARY, approve, confirm_findings, open_skill
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -95,6 +95,7 @@ def test_a_script_of_a_stranger_changes_nothing(
 def test_a_form_of_the_desk_without_its_token_changes_nothing(at_desk: Page, watch: Watch, desk: Desk) -> None:
     watch.excuse("status of 403")
     open_skill(at_desk, "library")
+    confirm_findings(at_desk)
     at_desk.locator("#approve-form [name=csrf]").evaluate("field => field.value = 'another one'")
     at_desk.get_by_role("button", name="Approve exactly this").click()
     expect(at_desk.get_by_role("heading", level=1)).to_have_text("This form belongs to another session")
