@@ -30,6 +30,7 @@ _REPEATED = [["[data-row]:nth-child(n+16)"], [".numbered .l:nth-child(n+31)"]]
 
 def examine(page: Page, name: str) -> None:
     """Check that the page fits, does not move while it appears, and has no serious accessibility problem."""
+    page.wait_for_load_state()
     moved = shift_of(page)
     assert moved < SHIFT, f"{name} moved by {moved} while it appeared"
     usual, wrong = page.viewport_size, list[str]()
