@@ -30,7 +30,7 @@ from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from skillwire.skill import Diagnostic, Json, SkillEntry
@@ -364,6 +364,22 @@ class Catalog(ABC):
                     pending.append(child.uri)
                 else:
                     yield child
+
+
+class LargeCatalog(Catalog):
+    """A catalog that is never read whole, because it can have any number of skills, as that of a registry.
+
+    It finds names and words itself, in its own index. What others would collect from its listing (labels, a search
+    index, an index of everything) is asked from it, or made of its first skills only.
+    """
+
+    @abstractmethod
+    async def named(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """The paths of the listed skills with each of these names."""
+
+    @abstractmethod
+    async def search(self, query: str, limit: int) -> Sequence[tuple[SkillEntry, float]]:
+        """The listed skills that match best, each with its score, best first."""
 
 
 class WrapperCatalog(Catalog):

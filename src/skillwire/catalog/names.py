@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import lowlevel
 
+from skillwire.catalog.contract import LargeCatalog
 from skillwire.errors import FormatError, NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.hidden import encode_hidden, is_seen
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_path, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry
@@ -70,7 +71,10 @@ async def find_skill(catalog: Catalog, text: str, limits: Limits = DEFAULT_LIMIT
 
 
 class SkillNames:
-    """The names in ``catalog``. They are collected on first use, and again after skills were added or removed."""
+    """The names in ``catalog``. They are collected on first use, and again after skills were added or removed.
+
+    A ``LargeCatalog`` is asked for the names that matter instead.
+    """
 
     def __init__(self, catalog: Catalog, scheme: str = DEFAULT_SCHEME) -> None:
         self._catalog = catalog
@@ -78,17 +82,26 @@ class SkillNames:
         self._paths: Paths | None = None  # by name
         self._turn = anyio.Lock()
         self._watch = catalog.changes()
+        if isinstance(catalog, LargeCatalog):  # nothing is collected, so no change matters
+            self._watch.close()
 
     def close(self) -> None:
         """Stop watching the catalog."""
         self._watch.close()
 
     async def label(self, entry: SkillEntry) -> str:
-        """The label of ``entry``: its name if it is unambiguous, else its path, else its URI.
+        """The label of ``entry``."""
+        return (await self.labels([entry]))[0]
+
+    async def labels(self, entries: Sequence[SkillEntry]) -> list[str]:
+        """The label of each entry: its name if it is unambiguous, else its path, else its URI.
 
         A name or path with hidden characters is not used; in the URI they are encoded (B6).
         """
-        paths = await self._gathered()
+        paths = await self._paths_of({label for entry in entries for label in (entry.name, entry.path)})
+        return [await self._label(entry, paths) for entry in entries]
+
+    async def _label(self, entry: SkillEntry, paths: Paths) -> str:
         for label in (entry.name, entry.path):
             meant = await self._meant(label, paths)
             if meant == [entry.path] and is_seen(label):
@@ -99,11 +112,13 @@ class SkillNames:
         """The skill for ``name``: a name, a path or a URI. ``NotFoundError`` suggests similar names."""
         if "://" in name:
             return await self._catalog.get_skill(name)
-        paths = await self._gathered()
-        meant = await self._meant(name.removesuffix(f"/{SKILL_MD}").strip("/"), paths)
+        wanted = name.removesuffix(f"/{SKILL_MD}").strip("/")
+        paths = await self._paths_of({wanted})
+        meant = await self._meant(wanted, paths)
         if not meant:
             raise _unknown(name, paths)
         if len(meant) > 1:
+            paths = await self._paths_of({*paths, *meant[:_MOST_CANDIDATES]})
             raise NotFoundError(
                 "skill-ambiguous", f"several skills are named {name!r:.100}", await self._candidates(meant, paths)
             )
@@ -135,7 +150,10 @@ class SkillNames:
             labels.append(path if alone else skill_md_uri(path, self._scheme))
         return f"use one of {', '.join(labels)}"
 
-    async def _gathered(self) -> Paths:
+    async def _paths_of(self, names: Collection[str]) -> Paths:
+        """The paths of at least the skills with these names."""
+        if isinstance(self._catalog, LargeCatalog):
+            return {name: tuple(paths) for name, paths in (await self._catalog.named(names)).items()}
         async with self._turn:
             change = await self._watch.pending()
             if change.added or change.removed:

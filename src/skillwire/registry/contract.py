@@ -245,6 +245,10 @@ class RegistryStore(ABC):
         """Store bytes for a later publication; ``VerificationError`` if they do not have this digest."""
 
     @abstractmethod
+    async def uploaded(self, actor: Actor, namespace: str, digest: str) -> bytes | None:
+        """Bytes that were uploaded to this namespace, for the checks before a publication."""
+
+    @abstractmethod
     async def publish(self, actor: Actor, draft: Draft) -> Published:
         """Publish a version. The same content under its number again is ``unchanged``."""
 

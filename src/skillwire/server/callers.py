@@ -77,6 +77,18 @@ def _allows(visible: tuple[str, ...] | Callable[[str], bool], path: str) -> bool
     return (not callable(visible) and EVERYTHING in visible) or is_visible(visible, path)
 
 
+class Views(Protocol):
+    """What the caller of the current request sees of a catalog."""
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        """The part of ``catalog`` that the caller may see."""
+        ...
+
+    def sees(self) -> Callable[[str], bool]:
+        """A function that tells whether the caller may see a URI. It is used until the connection ends."""
+        ...
+
+
 class CallerViews:
     """The catalog that each caller sees. Callers with the same prefixes share one view."""
 

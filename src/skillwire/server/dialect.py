@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
@@ -28,7 +28,7 @@ from mcp_types import INVALID_PARAMS, SERVER_INFO_META_KEY, PaginatedRequestPara
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, LargeCatalog
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.catalog.names import SkillNames
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import ChangeStream
     from skillwire.search.fts5 import Hit
     from skillwire.search.index import SearchIndex
-    from skillwire.server.callers import CallerViews
+    from skillwire.server.callers import Views
     from skillwire.server.index import SkillIndex
     from skillwire.server.notifications import Notifier
     from skillwire.skill import SkillEntry
@@ -251,7 +251,7 @@ class ServedSkills:
         self,
         server: Server[Any],
         catalog: Catalog,
-        views: CallerViews | None = None,
+        views: Views | None = None,
         *,
         scheme: str = DEFAULT_SCHEME,
         page_size: int = DEFAULT_PAGE_SIZE,
@@ -307,6 +307,11 @@ class ServedSkills:
         An index contains only what its callers may see, so that not even the order of results depends on the rest.
         """
         view = self.visible()
+        if isinstance(view, LargeCatalog):
+            from skillwire.search.fts5 import Hit
+
+            matches = await view.search(query, limit)
+            return [(Hit(each.uri, each.name, each.description, score, ""), each) for each, score in matches]
         hits = await self._indexes.of(view).search(query, limit)
         found = [(hit, await view.peek_skill(hit.uri)) for hit in hits]
         return [(hit, entry) for hit, entry in found if entry is not None]
@@ -319,6 +324,10 @@ class ServedSkills:
     async def label(self, entry: SkillEntry) -> str:
         """The name of a skill for the caller."""
         return await self.names().label(entry)
+
+    async def labels(self, entries: Sequence[SkillEntry]) -> list[str]:
+        """The names of skills for the caller."""
+        return await self.names().labels(entries)
 
     def warn(self, message: str) -> None:
         """Log a warning about the skills. Each message is logged once."""

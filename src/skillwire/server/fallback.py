@@ -170,7 +170,7 @@ class Fallback:
 
     async def _list_prompts(self, params: PaginatedRequestParams) -> Answer:
         page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
-        labelled = [(await self._served.label(entry), entry) for entry in page.items]
+        labelled = list(zip(await self._served.labels(page.items), page.items, strict=True))
         prompts = [wire.prompt_definition(*item) for item in labelled if not self._server_prompts.omits(item[0])]
         more: Answer = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
         return {"prompts": prompts, **more}
@@ -295,7 +295,7 @@ class SkillTools:
     async def _list(self, cursor: str | None) -> Answer:
         limit = min(self._served.page_size, _MAX_LISTED)
         page = await self._served.visible().list_skills(cursor, limit)
-        labels = [await self._served.label(entry) for entry in page.items]
+        labels = await self._served.labels(page.items)
         lines = [wire.skill_line(label, entry) for label, entry in zip(labels, page.items, strict=True)]
         text = wire.listed_text(self._server, lines, page.next_cursor)
         return wire.skills_result(text, _as_data(labels, page.items), wire.LOAD_NEXT, page.next_cursor)
@@ -303,7 +303,7 @@ class SkillTools:
     async def _search(self, query: str, limit: int) -> Answer:
         found = await self._served.search(query, limit)
         entries = [entry for _, entry in found]
-        labels = [await self._served.label(entry) for entry in entries]
+        labels = await self._served.labels(entries)
         lines = [wire.skill_line(label, entry) for label, entry in zip(labels, entries, strict=True)]
         text = wire.found_text(self._server, query, lines)
         next_step = wire.LOAD_NEXT if lines else wire.SEARCH_AGAIN

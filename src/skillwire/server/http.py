@@ -49,7 +49,7 @@ from skillwire.server.signals import StoppingServer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
 
 _HEALTH = ("/healthz", "/readyz")  # orchestrators send any host name
+_OPERATED = (*_HEALTH, "/metrics")
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 # Methods are a label. Unknown ones are counted together, because a caller could invent any number of labels.
 _KNOWN_METHODS = frozenset(
@@ -86,6 +87,10 @@ access_log = logging.getLogger("skillwire.access")
 log = logging.getLogger("skillwire.server")
 
 
+async def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """Settings of an operator."""
@@ -95,6 +100,7 @@ class HttpOptions:
     path: str = MCP_PATH
     metrics: bool = True
     max_body_bytes: int = MIB
+    max_upload_bytes: int = 0  # of a body for another route than the protocol's, if that is more
     max_connections: int = 1024
     max_sessions: int = 4096  # of the handshake era
     drain_seconds: int = 5
@@ -113,6 +119,19 @@ def embedding_options(
     return options
 
 
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What an application adds around the protocol: who calls, other routes, and whether it is ready.
+
+    ``identify`` wraps everything except health and metrics. It sets the user of a request, as the SDK's own
+    authentication does, so that the protocol, pages and routes see the same caller.
+    """
+
+    identify: Callable[[ASGIApp], ASGIApp] = lambda app: app
+    routes: Sequence[Route] = ()
+    is_ready: Callable[[], Awaitable[bool]] = _always
+
+
 class WebApp:
     """Skills as a web application (ASGI): the protocol at its path, health, metrics, and a page for people.
 
@@ -127,8 +146,10 @@ class WebApp:
         *,
         skills: HasCatalog | None = None,
         page: MountedPage | None = None,
+        door: Door | None = None,
     ) -> None:
         """``skills`` has everything that ``server`` serves. Without it responses are not cached."""
+        self._door = door or Door()
         self.options = options or HttpOptions()
         self.cache: ResponseCache | None = None
         self._server = server
@@ -140,7 +161,7 @@ class WebApp:
         self._started: Starlette | None = None
         self._url: str | None = None  # at the listening socket
         self._names = None if self.options.public_url is None else _allowed_names("", self.options.public_url)
-        self._app: ASGIApp = DialectPaths(self._pass_on, self.options.path)
+        self._app: ASGIApp = self._door.identify(DialectPaths(self._pass_on, self.options.path))
         access, room = self.options.access, self.options.replay_bytes
         if skills is not None and room and (access is None or access.jwt is None):  # web tokens expire
             self.cache = ResponseCache(self._app, skills, self._metrics.counter, room, access)
@@ -207,6 +228,9 @@ class WebApp:
                     scope, receive, send
                 )
                 return
+        if inside in _OPERATED:  # without a caller
+            await self._pass_on(scope, receive, send)
+            return
         is_cacheable = inside == self.options.path and scope["method"] == "POST"
         await (self.cache or self._app if is_cacheable else self._app)(scope, receive, send)
 
@@ -240,7 +264,7 @@ class WebApp:
         if self._page is not None:
             guard = Guard(self._page)
             routes += [Route(path, guard) for path in self._page.paths]
-        return routes
+        return [*routes, *self._door.routes]
 
     async def _health(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
         return PlainTextResponse("ok\n")
@@ -248,6 +272,8 @@ class WebApp:
     async def _ready(self, request: Request) -> Response:  # noqa: ARG002
         if self._draining:
             return PlainTextResponse("draining\n", status_code=503)
+        if not await self._door.is_ready():
+            return PlainTextResponse("not ready\n", status_code=503)
         return PlainTextResponse("ready\n")
 
     async def _measured(self, request: Request) -> Response:  # noqa: ARG002
@@ -394,7 +420,9 @@ class HttpServer:
         """The web server's settings, and the application."""
         options = self.app.options
         connections = Connections(
-            options.max_connections, max_body_bytes=options.max_body_bytes, limits=options.limits
+            options.max_connections,
+            max_body_bytes=max(options.max_body_bytes, options.max_upload_bytes),
+            limits=options.limits,
         )
         # With an access log every request goes through the application.
         cache = None if access_log.isEnabledFor(logging.INFO) else self.app.cache

@@ -7,7 +7,8 @@ answered exactly like a missing one. A file of a skill always takes precedence o
 ``resources/list`` ends with the index, and clients can subscribe to it. Archives are only in the index.
 
 One document has to hold everything, so its size is limited (B1): an entry with very long frontmatter, and what is
-beyond the largest index that a client reads, is only in ``skills/list``.
+beyond the largest index that a client reads, is only in ``skills/list``. Of a ``LargeCatalog`` the index has the
+first skills, without archives.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio import lowlevel
 
-from skillwire.catalog.contract import no_file
+from skillwire.catalog.contract import LargeCatalog, no_file
 from skillwire.catalog.packer import FORMS, Packer
 from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, KIB
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 3
 _MAX_ENTRY_BYTES = 16 * KIB
+_MOST_OF_LARGE = 1_000  # a page of it is read for each 100 skills
 
 log = logging.getLogger("skillwire.server")
 
@@ -114,9 +116,13 @@ class SkillIndex:
     async def _build(self, catalog: Catalog) -> str:
         lines: list[str] = []
         size = skipped = 0
+        is_large = isinstance(catalog, LargeCatalog)
         async for entry in catalog.entries():
             await lowlevel.checkpoint()  # cached digests never wait, and other requests need their turn
-            archives = dict(await self._packer.digests(catalog, entry))
+            if is_large and len(lines) + skipped == _MOST_OF_LARGE:
+                break
+            # Packing reads every file, so the skills of a large catalog are listed without archives.
+            archives = {} if is_large else dict(await self._packer.digests(catalog, entry))
             for form in FORMS:
                 if form in archives and await self._is_file(catalog, entry.path, form):
                     del archives[form]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import anyio
 from anyio import lowlevel
 
+from skillwire.catalog.contract import LargeCatalog
 from skillwire.errors import FormatError
 from skillwire.skill.uri import parse_path, skill_md_uri
 from skillwire.wire.native import KINDS, Kind, bound_in
@@ -238,6 +239,8 @@ class Bindings:
         for entry in await catalog.unlisted():
             _add_declared(skills, entry)
         count = 0
+        if isinstance(catalog, LargeCatalog):  # its server has no items of its own that a skill could bind
+            return Bound(skills, tuple(filter(is_template, skills["resources"])))
         async for entry in catalog.entries():
             count += 1
             if count % _PAUSE_EVERY == 0:

@@ -24,6 +24,7 @@ from anyio import to_thread
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND, PaginatedRequestParams
 
+from skillwire.catalog.contract import LargeCatalog
 from skillwire.catalog.verification import read_current
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
@@ -93,7 +94,8 @@ class Sep2076:
         offers = self._offers(ctx, call_next)
         with rpc_errors():
             page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
-            skills = [wire.listed_skill(entry, await self._served.label(entry)) for entry in page.items]
+            labels = await self._served.labels(page.items)
+            skills = [wire.listed_skill(*each) for each in zip(page.items, labels, strict=True)]
             working = [
                 skill for skill in skills if not await self._missing(offers, *wire.parse_dependencies(skill))
             ]
@@ -136,6 +138,8 @@ class Sep2076:
         ``state`` is the result of the server's lifespan.
         """
         catalog, server, scheme = self._served.catalog, self._served.server, self._served.scheme
+        if isinstance(catalog, LargeCatalog):
+            return
         offers = Offers(
             lambda method: all_pages(partial(call_without_client, server, state, method)),
             lambda uri: lists_file(catalog, uri, scheme),

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from skillwire.catalog.generated import MakeFiles, MakeSkill, Values
     from skillwire.catalog.settings import Describe
     from skillwire.server.access import Access
-    from skillwire.server.callers import Caller, Visible
+    from skillwire.server.callers import Caller, Views, Visible
     from skillwire.server.dialect import Dialect, Endpoint
-    from skillwire.server.http import HttpOptions, WebApp
+    from skillwire.server.http import Door, HttpOptions, WebApp
     from skillwire.server.page import PageMaker
     from skillwire.skill import Diagnostic
 
@@ -73,6 +73,7 @@ class Skills:
     and archives at once, those of catalogs and functions and collisions between sources when the server starts.
 
     ``visible(caller)`` returns what a caller may see: prefixes of paths, or a function that tests one path.
+    ``views`` replaces it for a catalog that knows its callers itself.
 
     ``describe(path, meta)`` gets the path of each skill of a folder and the folder's settings for it, and returns
     the ``SkillMeta`` that is served.
@@ -84,6 +85,7 @@ class Skills:
         strict: bool = False,
         on_problem: Callable[[Diagnostic], object] | None = None,
         visible: Callable[[Caller], Visible] | None = None,
+        views: Views | None = None,
         scheme: str = DEFAULT_SCHEME,
         page_size: int = DEFAULT_PAGE_SIZE,
         freshness: Freshness | None = None,
@@ -129,6 +131,7 @@ class Skills:
         self._on_problem = on_problem or log_problem
         self._reported: frozenset[Diagnostic] = frozenset()
         self._visible = visible
+        self._views = views
         self.scheme = scheme  # of the skills' URIs
         self._page_size = page_size
         self._freshness = freshness or Freshness()
@@ -232,6 +235,7 @@ class Skills:
         instructions: str | None = None,
         page: PageMaker | None = None,
         prepare: Callable[[ServedSkills], object] = lambda _: None,
+        door: Door | None = None,
     ) -> WebApp:
         """The same with all settings. ``prepare`` may add to the server before it starts."""
         from skillwire.server.http import WebApp
@@ -245,7 +249,8 @@ class Skills:
                 served, name=name, path=options.path, public_url=options.public_url, access=options.access
             )
         # What a function allows may depend on anything, so such responses are not cached.
-        return WebApp(server, options, skills=served if self._visible is None else None, page=mounted)
+        cached = served if self._visible is None and self._views is None else None
+        return WebApp(server, options, skills=cached, page=mounted, door=door)
 
     def _serve(self, server: object, access: Access | None = None) -> ServedSkills:
         low = lowlevel_server(server)
@@ -263,7 +268,7 @@ class Skills:
         served = ServedSkills(
             low,
             self.catalog,
-            None if visible is None else CallerViews(visible),
+            self._views or (None if visible is None else CallerViews(visible)),
             scheme=self.scheme,
             page_size=self._page_size,
             freshness=self._freshness,
