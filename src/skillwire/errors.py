@@ -34,7 +34,7 @@ class SkillwireError(Exception):
 
     @property
     def label(self) -> str:
-        """The reference, as shown after a message. ``skillwire explain`` knows more about it."""
+        """The reference, as shown after a message. ``skillwire explain`` explains it."""
         return f"[{self.reference}]"
 
     def __str__(self) -> str:

@@ -1,9 +1,10 @@
 """Runs the user's own ``git`` in a bare repository: without questions, within limits, and with errors for people.
 
-Every protocol but those of ``git_source`` is forbidden, whatever the user's configuration or a redirect says. Of
-the ``GIT_*`` variables only those for connections are passed on, and no hook or helper of a repository takes part.
-A process has limits on its time, on the bytes that it may write, and on each piece of memory that it requests. It
-runs in a session of its own, where neither git nor ssh has a terminal to ask on, and ends with all its children.
+Every protocol but those of ``git_source`` is forbidden, even if the user's configuration or a redirect uses one.
+Of the ``GIT_*`` variables only those for connections are passed on, and no hook or helper of a repository takes
+part. A process has limits on its time, on the bytes that it may write, and on each piece of memory that it
+requests. It runs in a session of its own, where neither git nor ssh has a terminal to ask on, and ends with all
+its children.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _PAUSE_EVERY = 256  # skills, so that other tasks can run
 async def find_skill(catalog: Catalog, text: str, limits: Limits = DEFAULT_LIMITS) -> SkillEntry:
     """The current entry of the skill with this name, path or URI. ``NotFoundError`` suggests similar names.
 
-    Nothing is collected in advance, as in ``SkillNames``: a path needs one request, and only a name needs the
+    Unlike ``SkillNames``, it collects nothing in advance: a path needs one request, and only a name needs the
     listing. It works with URIs of any scheme. After a match the rest of the listing is only read to see whether
     the name is ambiguous, for a limited time: a listing may never end (B3).
     """
@@ -128,7 +128,7 @@ class SkillNames:
             raise _unknown(name, paths) from error
 
     async def _meant(self, name: str, paths: Paths) -> list[str]:
-        """The paths of all skills that ``name`` could mean.
+        """The paths of all skills that ``name`` may refer to.
 
         If several skills have that name, and it is the path of one of them, it means that one.
         """

@@ -3,7 +3,7 @@
 Folders on disk, trees in memory and packages all become ``ReadFolder`` values by the same rules (``apply_rules``):
 for each folder a skill that is served, or the problems that prevent it.
 
-A change creates a new snapshot; readers of the old one are not affected. Only what changed is checked again.
+A change creates a new snapshot; readers of the old one are not affected. Only changed folders are checked again.
 """
 
 from __future__ import annotations

@@ -63,9 +63,9 @@ def with_usual_path(url: str) -> str | None:
 
 
 def target_kind(target: str) -> Literal["git", "url", "path", "label"]:
-    """What a word in place of a TARGET means: the first of these that it can be.
+    """The kind of a TARGET: the first in this order that it can be.
 
-    A path that exists comes before ``owner/repository`` and before a label.
+    A path that exists is preferred to ``owner/repository`` and to a label.
     """
     if is_git_source(target):
         return "git"

@@ -1,7 +1,7 @@
 """The approval gate: which skills of an upstream are served (A1–A3, V1, V3, V7).
 
 - In ``observe`` mode the gate serves every skill that the policy allows. In ``admit`` mode a skill also needs an
-  approval. Every method answers for another skill as if it did not exist; only ``problems`` reports that it waits.
+  approval. For any other skill the methods answer as if it did not exist; only ``problems`` reports that it waits.
 - An approval is for one content (A1). It is in the store, where ``skillwire approve`` writes it too, or in the
   policy. When the content changes, the skill disappears and its approval is revoked (A2). The skill returns when
   the new content is approved. Bytes are compared with the approved entry, so a change during a read is not served.
@@ -171,7 +171,7 @@ class Admission:
         return self._uri_map().path(entry.uri)
 
     def waiting_message(self, entry: SkillEntry) -> str:
-        """States that the skill waits. For every caller that may see it."""
+        """The message that the skill waits for approval, for callers who may see the skill."""
         return f"{self.path_of(entry)!r:.300} of {self.label!r} waits for approval"
 
     def approval_hint(self, entry: SkillEntry) -> str:

@@ -78,7 +78,7 @@ class UpstreamPolicy:
     timeout: float | None = None
 
     def check_folder(self, label: str) -> None:
-        """``FormatError`` if a key has no effect on a folder: an operator must not rely on such a limit."""
+        """``FormatError`` if a key has no effect on a folder: an operator could rely on such a limit."""
         for key in _SERVER_KEYS:
             if getattr(self, key.replace("-", "_")):
                 raise _invalid(
@@ -217,7 +217,7 @@ class Plan:
     is_public: bool = False
     """Whether it is served over HTTP, where every holder of a token may be a client."""
     has_own_state: bool = False
-    """Whether its state ends with it, so that no other program can approve a skill for it."""
+    """Whether its state is temporary, so that no other program can approve a skill for it."""
 
     @property
     def approve_options(self) -> str:

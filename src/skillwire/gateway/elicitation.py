@@ -6,17 +6,17 @@ the review of the skill. An approval is stored for exactly the content of the fo
 client, and the request is answered. A decline is logged, and the same requester is not asked again for a while.
 
 If a client cannot be asked, it gets an error that names the command for the operator, and a question for the
-operator is added to the queue (``approval_queue.py``). Content that the operator declined is not asked about
-again.
+operator is added to the ``ApprovalQueue`` (``store_tasks.py``). There are no further questions about content that
+the operator declined.
 
 - Handshake era: the form is a request to the client, sent while the client's own request waits.
 - Stateless era: the response to ``resources/read``, ``tools/call`` and ``prompts/get`` is ``input_required``, and
   the client sends the request again with the answer. The request state is signed and bound to the requester, the
   skill and the content, so an answer counts only for a question that this gateway sent to this requester (Z5).
 
-A client could invent the answer of its user, so such an approval counts for little (Z5). On stdio it is given by
-the user who started the gateway, and counts there. Over HTTP only the ``approvers`` of the policy are asked, and
-their approvals count for all clients of the gateway. They never count for the operator's own host.
+A client could invent the answer of its user, so the effect of such an approval is limited (Z5). On stdio it is
+given by the user who started the gateway, and counts there. Over HTTP only the ``approvers`` of the policy are
+asked, and their approvals count for all clients of the gateway. They never count for the operator's own host.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class ApprovalRequest:
 
     It is made from the entry alone, and no file is read for it. ``change`` lists the files that differ if other
     content of the skill was approved before. ``await request.review()`` reads the files when the person wants to
-    see them (V5), and ``reviewed`` is then what was found. ``target`` is the tool, or the other origin and URI.
+    see them (V5), and ``reviewed`` is then the result. ``target`` is the tool, or the other origin and URI.
     ``lasts`` means that the approval of a tool is stored for this content; otherwise it ends when the model
     leaves the skill.
     """

@@ -1,8 +1,8 @@
 """One conversation with a model: the skills in its context, and what each may cause (V2, W1–W3, A4, A5, O3).
 
-Tool calls of the model go through ``call``. A refused call returns a ``Refusal`` and raises nothing. ``gate`` says
-whether code may run because of a skill. Connections, names and approvals belong to the host, and are shared by all
-its conversations.
+Tool calls of the model go through ``call``. A refused call returns a ``Refusal`` and raises nothing. ``gate``
+checks whether code may run because of a skill. Connections, names and approvals belong to the host, and are shared
+by all its conversations.
 
 The acting window of a skill is the time during which its text is in the model's context. Only ``load``, the host's
 loading path, opens a window. A plain read of a ``SKILL.md`` does not (W2), and reading a directory does not make

@@ -105,14 +105,16 @@ def read_access(path: Path) -> Access:
         raise _invalid(f"it is not TOML: {error}") from error
     if file.see and file.jwt is None:
         raise _invalid(
-            "[see] is only for the subjects of web tokens; write the prefixes of a [[token]] into its see"
+            "[see] is only for the subjects of JSON web tokens; a [[token]] has its prefixes in 'see = […]'"
         )
     if not file.token and file.jwt is None:
         raise _invalid("it has neither [[token]] nor [jwt], so no caller would have access")
     see = {JWT + subject: tuple(prefixes) for subject, prefixes in file.see.items()}
     for token in file.token:
         if token.subject.startswith(JWT):
-            raise _invalid(f"the subject {token.subject!r:.80} begins with {JWT}, which is for web tokens")
+            raise _invalid(
+                f"the subject {token.subject!r:.80} begins with {JWT}, which is reserved for JSON web tokens"
+            )
         see[token.subject] = (*see.get(token.subject, ()), *token.see)
     jwt = None if file.jwt is None else JwtSettings(file.jwt.issuer, file.jwt.audience, file.jwt.jwks)
     return Access({token.sha256: token.subject for token in file.token}, jwt, see)

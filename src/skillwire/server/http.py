@@ -200,7 +200,7 @@ class WebApp:
         if scope["type"] != "http":
             await self._pass_on(scope, receive, send)
             return
-        # RFC 9110, 5.5: spaces around a value do not belong to it. The fast parser keeps those at its end.
+        # RFC 9110, 5.5: spaces around a value do not belong to it. httptools keeps those at the end.
         scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         if access_log.isEnabledFor(logging.INFO):
             await _logged(self._answer, scope, receive, send)
@@ -511,7 +511,7 @@ def _auth_settings(options: HttpOptions, url: str | None) -> AuthSettings | None
     if jwt is not None and resource is None:
         raise FormatError(
             "public-url-missing",
-            "web tokens need the URL of this server, which is unknown",
+            "JSON web tokens need the URL of this server, which is unknown",
             'give it: asgi(…, public_url="https://example.com/mcp")',
         )
     return AuthSettings.model_validate(  # from text: an issuer is compared exactly, so it must not be normalised

@@ -6,9 +6,9 @@ answered exactly like a missing one. A file of a skill always takes precedence o
 
 ``resources/list`` ends with the index, and clients can subscribe to it. Archives are only in the index.
 
-One document has to hold everything, so its size is limited (B1): an entry with very long frontmatter, and what is
-beyond the largest index that a client reads, is only in ``skills/list``. Of a ``LargeCatalog`` the index has the
-first skills, without archives.
+One document has to hold everything, so its size is limited (B1). Entries with very long frontmatter, and those
+beyond the size that clients read, are only in ``skills/list``. Of a ``LargeCatalog`` the index has the first
+skills, without archives.
 """
 
 from __future__ import annotations

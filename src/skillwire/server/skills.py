@@ -182,7 +182,7 @@ class Skills:
         return declare
 
     def _use(self, mount: Mount) -> None:
-        """Serve the skills of ``mount`` beside the others. Only what is used is combined, to keep reads short."""
+        """Serve the skills of ``mount`` too. A single mount is not wrapped, so that a read has one step less."""
         if mount in self._mounts:
             return
         self._mounts = (*self._mounts, mount)

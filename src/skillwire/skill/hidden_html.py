@@ -38,7 +38,7 @@ _MARKUP_KINDS = {
     "bogus": HiddenKind.COMMENT,
 }
 _ATTRIBUTE = re.compile(r"""([^\s/=>][^\s/=>]*)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?""")
-# The first summary, as long as it is plain.
+# A <summary> at the beginning that contains only text and plain formatting.
 _SUMMARY = re.compile(
     r"\A\s*+<summary>(?:[^<]|</?(?:b|strong|i|em|code|kbd|h[1-6]|br)\s*/?>)*+</summary\s*>", re.IGNORECASE
 )

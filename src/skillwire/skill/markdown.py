@@ -371,8 +371,8 @@ class _Inline:
         if not is_shown and has_address_words(target):
             self._hide(HiddenKind.LINK_WORDS, unquote(target))
 
-    def _hide(self, kind: HiddenKind, says: str) -> None:
-        self._found.hidden.append(HiddenText(kind, self._at, one_line(says)))
+    def _hide(self, kind: HiddenKind, text: str) -> None:
+        self._found.hidden.append(HiddenText(kind, self._at, one_line(text)))
 
     def _find(self, content: str, missing: int | None = None) -> int:
         found = self._text.find(content, self._at, self._end)

@@ -87,7 +87,7 @@ class CacheUsage:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A damaged file that was removed: its origin, its expected digest, and what was wrong."""
+    """A damaged file that was removed: its origin, its expected digest, and the reason."""
 
     origin: str
     digest: str
@@ -502,7 +502,7 @@ def _discard(folder: int, name: str, reason: str) -> None:
 
 
 def _damage(error: OSError | LimitError) -> str:
-    """Describe what is wrong with a file. An error that is not about the file is raised again."""
+    """Describe the damage of a file. An error that is not about the file is raised again."""
     if isinstance(error, LimitError):
         return "it is larger than the cache allows"
     if isinstance(error, NotRegularError):

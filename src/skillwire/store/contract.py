@@ -3,7 +3,8 @@
 Every implementation passes ``tests/contracts/test_store_contract.py``:
 
 - Each call is one transaction: it takes effect completely or not at all, even if the process is killed.
-- Several processes may use one store at once. A writer waits for another one for a while, then ``StoreError``.
+- Several processes may use one store at once. A writer waits for others for a limited time, then it raises
+  ``StoreError``.
 - The log is append-only.
 - A store makes no decisions. Rules are in ``skill/``, choices in ``host/``.
 - Times are seconds since 1970. They are passed in; a store reads no clock.
