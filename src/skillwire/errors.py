@@ -8,6 +8,7 @@
     ├── ApprovalError         the user has not approved this content
     ├── OriginError           an unknown or ambiguous origin, or a read that would cross origins
     ├── LimitError            a bound of ``limits.py`` was reached
+    ├── ConflictError         a registry has something else under this name or number
     ├── UpstreamError         the source of the skills failed; a retry may help
     └── StoreError            the store on disk cannot be used: locked, damaged, full
 
@@ -107,6 +108,10 @@ class OriginError(SkillwireError):
 
 class LimitError(SkillwireError):
     """A bound was reached; nothing beyond it was read."""
+
+
+class ConflictError(SkillwireError):
+    """A change that does not fit what a registry has: such as a number that is used."""
 
 
 class UpstreamError(SkillwireError):

@@ -9,7 +9,10 @@ Every implementation passes ``tests/contracts/test_registry_contract.py``, on SQ
 - A method with an ``Identity`` answers as if everything that this identity may not read did not exist: with the
   same result, made by the same steps (no error, size, count, order or digest depends on it).
 - Methods for changes check the permission of the actor. Without ``read`` the answer is ``NotFoundError``, with
-  ``read`` but without the needed action it is ``ApprovalError`` (``registry-forbidden``).
+  ``read`` but without the needed action it is ``ApprovalError`` (``registry-forbidden``). A change that does not
+  fit what is there (a used number, a yanked version) is a ``ConflictError``.
+- In a reviewed namespace, a version that was not approved is visible only to those who may publish, review or
+  manage there. To all others it does not exist.
 - ``clock`` is a number that grows with every change, and is never less than that of an earlier answer.
 - Times are seconds since 1970 and passed in; a store reads no clock.
 - The cost of a page, a lookup and a read does not depend on the number of skills or namespaces.
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
         Action,
         Actor,
         Identity,
-        ManifestFile,
+        Manifest,
         Namespace,
         Role,
         SkillRef,
@@ -36,15 +39,6 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["created", "unchanged"]
 Verdict: TypeAlias = Literal["approved", "declined"]
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What one version contains. It has no URIs, so that the channel and the exact version share it."""
-
-    frontmatter: Mapping[str, Any]
-    files: tuple[ManifestFile, ...]  # sorted by path, with SKILL.md
-    digest: str  # of all paths, digests and executable bits: equal content has an equal digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +73,10 @@ class VersionLine:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A version to publish. Without ``version`` the next patch is used. All its files were uploaded before.
+    """A version to publish. All its files were uploaded before.
 
-    ``channel`` moves to the version if it is newer than the one that the channel has; ``None`` moves none.
+    Its number is ``metadata.version``, else ``version``, else the next patch. ``channel`` moves to the version if
+    it is newer than the one that the channel has; ``None`` moves none. ``listed`` is for a new skill.
     """
 
     path: str
@@ -212,7 +207,7 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def children(self, who: Identity, folder: str, after: str = "", limit: int = 100) -> Sequence[str]:
-        """Names directly below a folder above skills, sorted; ``""`` for the root. Only what is listed."""
+        """Names directly below a folder above skills, sorted; ``""`` for the root. Only listed skills count."""
 
     @abstractmethod
     async def beginning(self, who: Identity, text: str, limit: int = 100) -> Sequence[str]:
@@ -220,7 +215,7 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def named(self, who: Identity, names: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """The paths of the listed skills with each of these names."""
+        """The paths of the listed skills with each of these names, sorted; at most 100 for each name."""
 
     @abstractmethod
     async def search(self, who: Identity, words: Sequence[str], limit: int = 20) -> Sequence[Match]:
@@ -228,7 +223,7 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def namespaces(self, who: Identity, after: str = "", limit: int = 100) -> Sequence[Namespace]:
-        """The visible namespaces, sorted by name."""
+        """The visible namespaces, in the order of their skills' paths: ``a-b`` comes before ``a``."""
 
     @abstractmethod
     async def actions(self, who: Identity, namespace: str) -> frozenset[Action]:
@@ -258,7 +253,11 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def yank(self, actor: Actor, path: str, version: str, reason: str | None) -> None:
-        """Yank a version, with a reason, or undo it with ``None``. Channels leave it; pins still find it."""
+        """Yank a version, with a reason, or undo it with ``None``. Pins still find it.
+
+        A channel that points to it moves to the newest version below it that is not yanked. For ``stable``, that
+        is not a pre-release either. If there is none, the channel is removed. Undoing it moves no channel.
+        """
 
     @abstractmethod
     async def deprecate(self, actor: Actor, path: str, message: str | None, instead: str | None = None) -> None:
@@ -278,7 +277,10 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def decide(self, actor: Actor, number: int, verdict: Verdict, *, digest: str, note: str = "") -> None:
-        """Approve or decline a review. The publisher cannot; ``digest`` must be that of the reviewed content."""
+        """Approve or decline a review. ``digest`` must be that of the reviewed content.
+
+        The publisher of the version and the one who asked for the move cannot.
+        """
 
     # Administration
 
@@ -300,7 +302,7 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def put_token(self, actor: Actor, token: TokenInfo, secret_digest: str) -> None:
-        """Store a token. Nobody can make a token that may do more than they may."""
+        """Store a token. Only administrators can make a token that may do more than they may, or lives longer."""
 
     @abstractmethod
     async def tokens(self, actor: Actor) -> Sequence[TokenInfo]:
@@ -344,11 +346,17 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def readers(self, namespaces: Collection[str]) -> Mapping[str, frozenset[str] | None]:
-        """The principals that may read each namespace; ``None`` for a public one. For the server itself."""
+        """The principals that may read each namespace; ``None`` for a public one. For the server itself.
+
+        Administrators are not among them. A namespace that does not exist is absent.
+        """
 
     @abstractmethod
     async def tidy(self, now: float) -> int:
-        """Remove uploads that no version used within a day, and expired tokens; how many."""
+        """Remove uploads that no version used within a day, and expired tokens; how many.
+
+        Asking for ``missing`` digests counts as a use.
+        """
 
     @abstractmethod
     def check(self) -> AsyncIterator[Fault]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import total_ordering
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from skillwire.errors import FormatError
+from skillwire.skill.digest import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Role: TypeAlias = Literal["reader", "publisher", "reviewer", "owner"]
 Action: TypeAlias = Literal["read", "publish", "review", "manage"]
@@ -39,6 +40,7 @@ _NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _VERSION = re.compile(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?\Z", re.ASCII
 )
+_PRINCIPAL = re.compile(r"(?:user|jwt|group|publisher):[^\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]{1,200}\Z")
 _LONGEST_NAMESPACE, _LONGEST_SEGMENT, _LONGEST_CHANNEL, _LONGEST_VERSION, _MOST_SEGMENTS = 40, 64, 40, 64, 16
 _LOOKALIKES = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "-": ""})
 
@@ -49,7 +51,8 @@ class Identity:
 
     ``principals`` are the names that roles are granted to: ``user:ada``, ``jwt:ada``, ``group:payments``,
     ``publisher:7``. Without a token there are none, and only public namespaces are visible. A token can be limited
-    to one namespace and to some actions.
+    to one namespace and to some actions; it can always read there, and what is public. ``expires_at`` is when the
+    token ends, if it does.
     """
 
     name: str = ""
@@ -57,6 +60,17 @@ class Identity:
     is_admin: bool = False
     namespace: str | None = None
     actions: frozenset[Action] | None = None
+    expires_at: float | None = None
+
+    @property
+    def persons(self) -> frozenset[str]:
+        """The principals that are one person or program. Two people can share only the others, the groups."""
+        return frozenset(each for each in self.principals if not each.startswith("group:"))
+
+    @property
+    def subject(self) -> str | None:
+        """The principal that becomes the owner of what this identity creates."""
+        return self.name if self.name in self.persons else min(self.persons, default=None)
 
 
 ANONYMOUS: Final = Identity()
@@ -144,6 +158,18 @@ class ManifestFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one version contains. It has no URIs, so that the channel and the exact version share it.
+
+    ``build_manifest`` makes one.
+    """
+
+    frontmatter: Mapping[str, Any]
+    files: tuple[ManifestFile, ...]  # sorted by path, with SKILL.md
+    digest: str  # of all paths, digests and executable bits: equal content has an equal digest
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
     """Who changes something, from where (an address, or ``local``), and when. For the audit log."""
 
@@ -204,6 +230,13 @@ def parse_skill_path(text: str) -> str:
     return text
 
 
+def parse_principal(text: str) -> str:
+    """``text`` if a role can be granted to it."""
+    if not _PRINCIPAL.match(text):
+        raise _invalid("principal", text, "write user:NAME, jwt:SUBJECT, group:NAME or publisher:NUMBER")
+    return text
+
+
 def parse_reference(text: str) -> SkillRef:
     """A reference as people write it: ``acme/refunds``, ``acme/refunds@1.2.0`` or ``acme/refunds@beta``."""
     path, at, which = text.partition("@")
@@ -225,6 +258,32 @@ def parse_served_path(path: str) -> SkillRef | None:
 def skeleton(namespace: str) -> str:
     """What two namespaces that look alike have in common. A new namespace must not look like another one."""
     return namespace.translate(_LOOKALIKES)
+
+
+def build_manifest(frontmatter: Mapping[str, Any], files: Iterable[ManifestFile]) -> Manifest:
+    """The manifest of a version, with its digest."""
+    in_order = tuple(sorted(files, key=lambda file: file.path))
+    lines = (f"{file.digest} {'x' if file.executable else '-'} {file.path}\0" for file in in_order)
+    return Manifest(frontmatter, in_order, digest_of("".join(lines).encode(errors="surrogatepass")))
+
+
+def chosen_version(frontmatter: Mapping[str, Any], asked: str | None) -> str | None:
+    """The number of a new version: ``metadata.version``, or the one that is ``asked`` for if there is none.
+
+    A ``SKILL.md`` is never rewritten, so a number that differs from its own is refused.
+    """
+    metadata = frontmatter.get("metadata")
+    declared = cast("dict[str, object]", metadata).get("version") if isinstance(metadata, dict) else None
+    if declared is None:
+        return None if asked is None else str(parse_version(asked))
+    number = str(parse_version(str(declared)))
+    if asked is not None and asked != number:
+        raise FormatError(
+            "version-differs",
+            f"SKILL.md has metadata.version {number!r}, and {asked!r:.80} was asked for",
+            "remove --version, or change metadata.version in SKILL.md",
+        )
+    return number
 
 
 def _reference(path: str, which: str | None) -> SkillRef:
