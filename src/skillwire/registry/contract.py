@@ -226,6 +226,10 @@ class RegistryStore(ABC):
         """The visible namespaces, in the order of their skills' paths: ``a-b`` comes before ``a``."""
 
     @abstractmethod
+    async def namespace(self, who: Identity, name: str) -> Namespace | None:
+        """One namespace, if this caller may read it."""
+
+    @abstractmethod
     async def actions(self, who: Identity, namespace: str) -> frozenset[Action]:
         """What a caller may do in a namespace; nothing if it may not know the namespace."""
 

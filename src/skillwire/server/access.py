@@ -152,16 +152,45 @@ class _AccessFile(_Part):
     see: dict[str, _Prefixes] = {}
 
 
+class JwtChecker:
+    """Checks JSON web tokens of one issuer. The issuer's key set is fetched when it is first needed."""
+
+    def __init__(self, settings: JwtSettings) -> None:
+        import jwt  # late, here and below: most servers do not need it
+
+        self._settings = settings
+        self._keys = jwt.PyJWKClient(settings.jwks, timeout=10)
+
+    async def claims(self, token: str) -> dict[str, Any] | None:
+        """The claims of a valid token, or ``None``. ``sub`` is text."""
+        if len(token) > _MAX_TOKEN or token.count(".") != 2:
+            return None
+        claims = await to_thread.run_sync(self._checked, token)
+        return claims if claims is not None and isinstance(claims.get("sub"), str) else None
+
+    def _checked(self, token: str) -> dict[str, Any] | None:
+        import jwt
+
+        try:
+            key = self._keys.get_signing_key_from_jwt(token)
+            return jwt.decode(
+                token,
+                key,
+                algorithms=_ALGORITHMS,
+                issuer=self._settings.issuer,
+                audience=self._settings.audience,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError:
+            return None
+
+
 class Verifier:
     """Checks bearer tokens for the SDK's authentication. Tokens are never logged."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._keys = None
-        if access.jwt is not None:
-            import jwt  # late, here and below: most servers do not need it
-
-            self._keys = jwt.PyJWKClient(access.jwt.jwks, timeout=10)
+        self._web = None if access.jwt is None else JwtChecker(access.jwt)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """The holder of ``token``, or ``None``."""
@@ -170,10 +199,8 @@ class Verifier:
         subject = self._access.tokens.get(digest_token(token))
         if subject is not None:
             return AccessToken(token=token, client_id=subject, scopes=[], subject=subject)
-        if self._keys is None or token.count(".") != 2:
-            return None
-        claims = await to_thread.run_sync(self._claims, token)
-        if claims is None or not isinstance(claims.get("sub"), str):
+        claims = None if self._web is None else await self._web.claims(token)
+        if claims is None:
             return None
         return AccessToken(
             token=token,
@@ -183,25 +210,6 @@ class Verifier:
             subject=JWT + claims["sub"],
             claims={"iss": claims["iss"]},
         )
-
-    def _claims(self, token: str) -> dict[str, Any] | None:
-        settings = self._access.jwt
-        if settings is None or self._keys is None:
-            return None
-        import jwt
-
-        try:
-            key = self._keys.get_signing_key_from_jwt(token)
-            return jwt.decode(
-                token,
-                key,
-                algorithms=_ALGORITHMS,
-                issuer=settings.issuer,
-                audience=settings.audience,
-                options={"require": ["exp", "iss", "aud", "sub"]},
-            )
-        except jwt.PyJWTError:
-            return None
 
 
 def _invalid(message: str) -> FormatError:
