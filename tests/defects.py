@@ -131,8 +131,8 @@ VERIFICATION = [
         ("received-needs-no-skill-md", "if SKILL_MD not in paths:", "if not paths:"),
     ),
     *rows(
-        "skill/digest.py",
-        "tests/unit/skill/test_digest.py",
+        "skill/entry.py",
+        "tests/unit/skill/test_entry_digest.py",
         ("digest-accepts-upper-case", "sha256:[0-9a-f]{64}", "sha256:[0-9a-fA-F]{64}"),
         ("digest-accepts-a-line-break", r"{64}\Z", "{64}$"),
         ("digest-accepts-other-algorithms", r"sha256:[0-9a-f]{64}\Z", r"\w+:[0-9a-f]{32,}\Z"),

@@ -12,8 +12,8 @@ from skillwire.client.connect import discover_and_build_catalog as discover_and_
 from skillwire.client.connect import list_many as list_many
 from skillwire.search.index import SearchIndex as SearchIndex
 from skillwire.server.access import read_access as read_access
-from skillwire.skill.digest import digest_of as digest_of
 from skillwire.skill.entry import build_entry as build_entry
+from skillwire.skill.entry import digest_of as digest_of
 from skillwire.skill.frontmatter import parse_skill_md as parse_skill_md
 from skillwire.skill.model import READ_RESOURCE_TOOL as READ_RESOURCE_TOOL
 from skillwire.skill.model import READ_SKILL_TOOL as READ_SKILL_TOOL

@@ -19,8 +19,7 @@ import pytest
 
 from skillwire.catalog.memory import Skill
 from skillwire.errors import ProtocolError, SkillwireError
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import parse_entry
+from skillwire.skill.entry import digest_of, parse_entry
 from skillwire.skill.uri import format_uri
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from adversarial.expecting import listed, only, refused
 from adversarial.named_servers import GUIDE, speak_native, speak_sep2076
 from rules import rule
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.types import RemoteCatalog
 from skillwire.wire.meta import DIGEST, SIZE
 

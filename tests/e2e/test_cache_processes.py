@@ -15,7 +15,7 @@ import pytest
 
 from e2e.talking import PATIENCE, kill_group
 from rules import rule
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.verify import VerifiedFile
 from skillwire.store.content_cache import ContentCache
 from starting import python_command
@@ -29,7 +29,7 @@ PRELUDE = """
 import logging, os, random, sys
 from pathlib import Path
 from skillwire.store.content_cache import ContentCache
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.verify import VerifiedFile
 
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(message)s")

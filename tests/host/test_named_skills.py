@@ -18,7 +18,7 @@ from skillwire.errors import VerificationError
 from skillwire.host.approvals import Policy, Rule
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.wire.meta import DIGEST, SIZE, URI
 from trees import skill_md
 

@@ -16,7 +16,7 @@ from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.client.skills import SkillsClient
 from skillwire.server.skills import build_server
 from skillwire.skill.archive import archive_uri, unpack
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import skill_md_uri
 from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree
 

@@ -18,7 +18,7 @@ from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, MemoryCatalog, Mount, Skill, SkillMeta, Skills
 from skillwire.server.skills import build_server
 from skillwire.skill.archive import pack, unpack
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from skillwire.client.dialects.index import parse_index_entry
 from skillwire.errors import FormatError
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.archive import archive_format, pack, unpack_tree
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.types import RemoteCatalog
 from trees import skill_md, write_tree
 

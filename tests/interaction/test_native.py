@@ -20,7 +20,7 @@ from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.wire.extension import EXTENSION_ID
 from skillwire.wire.meta import DIGEST, SIZE, URI
 from starting import python_command

@@ -15,7 +15,7 @@ from rules import rule
 from skillwire import MemoryCatalog, SkillMeta
 from skillwire.catalog.archive import local_catalog
 from skillwire.limits import MIB
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.web.files import FILE_HEADERS
 from trees import skill_md, write_tree
 

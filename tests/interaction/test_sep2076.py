@@ -13,7 +13,7 @@ from rotation import every_setting
 from rules import rule
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.wire import meta
 from trees import replace_file, skill_md, write_tree
 

@@ -21,7 +21,7 @@ from skillwire import MemoryCatalog, Skill
 from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skills import Skills
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.wire.extension import Freshness
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.skill.digest import digest_of, is_digest
-from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, parse_entry
+from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, digest_of, is_digest, parse_entry
 from skillwire.skill.uri import fold, is_within, parse_uri, skill_root
 
 SEGMENT = st.text(

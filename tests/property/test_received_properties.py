@@ -11,8 +11,7 @@ from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.digest import digest_of, parse_digest
-from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, parse_entry
+from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, digest_of, parse_digest, parse_entry
 from skillwire.skill.uri import SkillUri, is_within, parse_uri, skill_root
 
 FINE = st.from_regex(r"[A-Za-z0-9_~-]{1,6}", fullmatch=True) | st.sampled_from(

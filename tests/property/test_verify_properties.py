@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError, VerificationError
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import Resource, SkillEntry
+from skillwire.skill.entry import Resource, SkillEntry, digest_of
 from skillwire.skill.verify import differing_fields, verify_file, verify_frontmatter, verify_skill
 
 ROOT = "skill://acme/refunds"

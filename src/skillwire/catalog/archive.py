@@ -22,8 +22,7 @@ from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DEFAULT_META
+from skillwire.skill.entry import DEFAULT_META, digest_of
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, skill_md_uri
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules,
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules,
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DEFAULT_META, SkillMeta
+from skillwire.skill.entry import DEFAULT_META, SkillMeta, digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_path, segment_problem
 

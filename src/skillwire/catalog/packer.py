@@ -20,7 +20,7 @@ from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.skill.archive import ArchiveFormat, pack
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from anyio import lowlevel
 
 from skillwire.errors import FormatError, LimitError, SkillwireError, UpstreamError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import verify_file, verify_frontmatter, verify_skill

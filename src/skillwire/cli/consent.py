@@ -89,7 +89,7 @@ def forget(permission: Mapping[str, Any]) -> None:
 
 def _path_of(permission: Mapping[str, Any]) -> Path:
     from skillwire.host.state import state_folder  # late: it imports the store
-    from skillwire.skill.digest import digest_of
+    from skillwire.skill.entry import digest_of
 
     return state_folder() / "allowed" / digest_of(_canonical(permission)).removeprefix("sha256:")
 

@@ -65,7 +65,7 @@ async def _find(catalog: Catalog, arguments: Arguments) -> SkillFile:
 
 
 def _document(file: SkillFile, *, verified: bool) -> dict[str, Any]:
-    from skillwire.skill.digest import digest_of
+    from skillwire.skill.entry import digest_of
 
     facts = {"uri": file.uri, "size": len(file.data), "digest": digest_of(file.data), "verified": verified}
     try:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from skillwire.client.dialects.named import bounded, name_of
 from skillwire.client.shapes import as_object, as_size, as_text
 from skillwire.errors import FormatError
-from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import Partial, Resource, given_arguments
+from skillwire.skill.entry import Partial, Resource, given_arguments, is_digest
 from skillwire.skill.uri import SKILL_MD, fold, format_uri, parse_path, parse_uri, skill_root
 from skillwire.wire.meta import DIGEST, SIZE, URI
 

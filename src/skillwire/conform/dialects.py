@@ -10,7 +10,7 @@ from skillwire.conform.files import decode_content
 from skillwire.conform.rules import INDEX, NATIVE, SEP_2076
 from skillwire.errors import SkillwireError
 from skillwire.skill.archive import archive_format, unpack
-from skillwire.skill.digest import digest_of, is_digest
+from skillwire.skill.entry import digest_of, is_digest
 from skillwire.skill.uri import SKILL_MD
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 from skillwire.wire.native import KINDS, SKILLS_ACTIVATE

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.client.shapes import as_list, as_object, as_uri
 from skillwire.errors import FormatError
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, is_within, parse_uri
 from skillwire.skill.verify import differing_fields

@@ -29,8 +29,7 @@ from skillwire.conform.report import Exchange, shorten
 from skillwire.server.dialect import Dialects
 from skillwire.server.http import HttpServer, WebApp, listen
 from skillwire.server.skills import Skills, build_server, serve_stdio
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import SkillMeta
+from skillwire.skill.entry import SkillMeta, digest_of
 from skillwire.skill.uri import format_uri, skill_md_uri
 from skillwire.wire.extension import EXTENSION_ID
 

@@ -47,7 +47,7 @@ from skillwire.catalog.git_source import is_git_source
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.host.state import git_entry, label_for, labelled_servers
-from skillwire.skill.digest import is_digest
+from skillwire.skill.entry import is_digest
 from skillwire.skill.uri import fold
 
 if TYPE_CHECKING:

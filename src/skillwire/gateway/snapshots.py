@@ -47,8 +47,7 @@ from skillwire.errors import (
 from skillwire.gateway.upstream import SNAPSHOT, format_time, safe_error
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import Resource, SkillEntry
+from skillwire.skill.entry import Resource, SkillEntry, digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri
 from skillwire.skill.verify import VerifiedFile, verify_file

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.host.approvals import ASKED_TO, note_facts
 from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
-from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import parse_entry
+from skillwire.skill.entry import is_digest, parse_entry
 from skillwire.skill.uri import parse_uri, skill_root
 from skillwire.store.contract import DECISIONS, LogLine, newest_line
 

@@ -29,7 +29,7 @@ from skillwire.install.agents import AGENTS
 from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
 from skillwire.install.places import check_free, differences, installed_states, layout_of, refuse_collision, states
 from skillwire.install.transaction import back_up, forget, open_swap, tidy, unfinished, was_put
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.review import Review, review_files
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from skillwire.install.agents import shown
 from skillwire.install.places import LOCK_NAME
 from skillwire.install.transaction import read_file, replace_file
 from skillwire.limits import MIB
-from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import collisions
+from skillwire.skill.entry import collisions, is_digest
 from skillwire.skill.uri import SKILL_MD, parse_path, parse_uri, segment_problem, skill_root
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from skillwire.catalog.safe_open import hash_file_at, open_folder, open_root, re
 from skillwire.errors import FormatError, SkillwireError, StoreError
 from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate, shown
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import fold
 
 if TYPE_CHECKING:

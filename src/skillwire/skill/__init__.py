@@ -3,7 +3,7 @@
 frontmatter · coreyaml    SKILL.md and its YAML (F1–F6)
 declarations              fields for dialects that know skills by name, and their arguments (P1–P3, P6)
 uri                       URIs and containment (U1–U7)
-digest · entry            entries: the claims of a server about a skill (E1–E5)
+entry                     digests, and entries: the claims of a server about a skill (E1–E5)
 verify                    comparison of bytes with an entry (V1, V2, V4)
 approval · review         what an approval covers, and the facts a person sees before deciding (A1–A6)
 archive                   packing and unpacking (I2, I3)
@@ -15,12 +15,12 @@ diagnostics               every kind of problem, with its rule
 
 from skillwire.skill.diagnostics import KINDS as KINDS
 from skillwire.skill.diagnostics import Diagnostic as Diagnostic
-from skillwire.skill.digest import digest_of as digest_of
 from skillwire.skill.entry import DYNAMIC as DYNAMIC
 from skillwire.skill.entry import Partial as Partial
 from skillwire.skill.entry import Resource as Resource
 from skillwire.skill.entry import SkillEntry as SkillEntry
 from skillwire.skill.entry import build_entry as build_entry
+from skillwire.skill.entry import digest_of as digest_of
 from skillwire.skill.entry import parse_entry as parse_entry
 from skillwire.skill.frontmatter import Json as Json
 from skillwire.skill.frontmatter import SkillDocument as SkillDocument

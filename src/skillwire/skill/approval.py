@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from skillwire.errors import VerificationError
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 A ``SkillEntry`` is a claim and proves nothing. ``verify.py`` compares bytes with it. Information that a server did
 not send is absent and never guessed: a missing ``size`` or ``digest`` is ``None``, a list of files that may be
-incomplete is ``Partial``, and ``gaps`` names what is missing (E2b, and the older dialects).
+incomplete is ``Partial``, and ``gaps`` names what is missing (E2b, and the older dialects). A digest is ``sha256:``
+and 64 lowercase hex digits over raw bytes (E3, F6).
 
 ``parse_entry`` checks a received entry completely. With ``sized=False`` it reads the generation before ``size``
 (E2b), in which sizes may be missing. That generation also omitted the ``resources`` of generated skills. Such an
@@ -15,11 +16,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from skillwire.errors import FormatError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.digest import parse_digest
 from skillwire.skill.uri import (
     DEFAULT_SCHEME,
     NAMED_SCHEME,
@@ -46,6 +46,7 @@ Gap: TypeAlias = Literal["manifest", "digest", "size", "frontmatter"]
 _RESERVED_META = "io.modelcontextprotocol"
 _SKILLS_META = "io.modelcontextprotocol.skills/"  # the prefix that the specification recommends for skills (R4)
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _META_KEY = re.compile(
     r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)+/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z"
 )
@@ -53,6 +54,30 @@ _META_KEY = re.compile(
 _LONGEST_NAME = 256  # F2 allows 64; other dialects define no limit
 _ENTRY_FIELDS = frozenset({"uri", "frontmatter", "resources"})
 _RESOURCE_FIELDS = frozenset({"uri", "digest", "size"})
+
+
+def digest_of(data: bytes) -> str:
+    """The digest of the raw bytes ``data``, without decoding or newline conversion."""
+    from hashlib import sha256  # late: loading OpenSSL takes a tenth of the import time of this package
+
+    return "sha256:" + sha256(data).hexdigest()
+
+
+def is_digest(text: object) -> TypeGuard[str]:
+    """Whether ``text`` is a digest in the form that E3 requires."""
+    return isinstance(text, str) and _DIGEST.match(text) is not None
+
+
+def parse_digest(text: object) -> str:
+    """``text`` if it is a digest, else ``FormatError``."""
+    if is_digest(text):
+        return text
+    raise FormatError(
+        "digest-invalid",
+        f"{text!r:.100} is not a digest",
+        "a digest is 'sha256:' and 64 lowercase hexadecimal digits",
+        rule="E3",
+    )
 
 
 class Resource(NamedTuple):

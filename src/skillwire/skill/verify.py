@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.errors import FormatError, LimitError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import SkillDocument, parse_skill_md
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 

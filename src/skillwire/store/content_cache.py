@@ -42,7 +42,7 @@ from anyio import to_thread
 from skillwire.catalog.safe_open import NotRegularError, hash_file_at, open_folder, read_file_at
 from skillwire.errors import LimitError, StoreError
 from skillwire.limits import KIB, MIB
-from skillwire.skill.digest import is_digest
+from skillwire.skill.entry import is_digest
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence

@@ -17,7 +17,7 @@ from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.types import Change
 from trees import skill_md, write_tree
 

@@ -19,7 +19,7 @@ from skillwire.catalog.git import GitCatalog, GitRepository
 from skillwire.catalog.git_source import GitSource, is_git_source, parse_git_source
 from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireError, UpstreamError
 from skillwire.limits import Limits
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from trees import skill_md, small_tree
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from skillwire.errors import NotFoundError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.skills import build_server
 from skillwire.skill.archive import unpack
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC
+from skillwire.skill.entry import DYNAMIC, digest_of
 from skillwire.types import Partial, RemoteCatalog, SkillFile
 from trees import skill_md
 

@@ -11,8 +11,7 @@ import pytest
 from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.state import open_cache
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import build_entry
+from skillwire.skill.entry import build_entry, digest_of
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:

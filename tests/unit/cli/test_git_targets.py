@@ -12,7 +12,7 @@ from e2e.installing import edit_lock, stand_in_a_project
 from git_server import Repository, served
 from rules import rule
 from skillwire.cli.main import run
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from trees import skill_md, small_tree
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from e2e.installing import add, lock, stand_in_a_project
 from rules import rule
 from skillwire.cli import install_session
 from skillwire.cli.main import run
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

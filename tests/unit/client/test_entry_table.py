@@ -9,8 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire.client.entry_table import compare, is_same
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry, digest_of
 
 FILES = [("SKILL.md", digest_of(b"x"), 1), ("a.md", digest_of(b"y"), 2)]
 

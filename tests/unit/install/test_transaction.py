@@ -12,7 +12,7 @@ from rules import rule
 from skillwire.errors import FormatError, StoreError
 from skillwire.install.places import check_free, differences
 from skillwire.install.transaction import open_swap, tidy, was_put
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from rules import rule
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.archive import ArchiveFormat, archive_format, archive_root, archive_uri, pack, unpack
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from trees import files_of, skill_md, small_tree
 
 if TYPE_CHECKING:

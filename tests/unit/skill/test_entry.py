@@ -9,8 +9,16 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry, parse_entry
+from skillwire.skill.entry import (
+    DYNAMIC,
+    Partial,
+    Resource,
+    SkillEntry,
+    SkillMeta,
+    build_entry,
+    digest_of,
+    parse_entry,
+)
 from skillwire.skill.uri import fold
 
 SKILL_MD = b"---\nname: refunds\ndescription: Refund an order.\n---\nDo it.\n"

@@ -11,8 +11,7 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import parse_entry
+from skillwire.skill.entry import digest_of, parse_entry
 
 ROOT = "skill://acme/refunds"
 

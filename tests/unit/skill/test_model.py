@@ -9,8 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from rules import rule
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry, digest_of
 from skillwire.skill.hidden import is_seen
 from skillwire.skill.model import (
     READ_RESOURCE_TOOL,

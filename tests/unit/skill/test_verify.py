@@ -11,8 +11,7 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError, LimitError, SkillwireError, VerificationError
 from skillwire.limits import Limits
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry, digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.verify import (
     VerifiedFile,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rules import rule
 from skillwire.errors import StoreError
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.verify import VerifiedFile
 from skillwire.store.content_cache import CacheUsage, ContentCache
 

@@ -29,8 +29,16 @@ from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree
-from skillwire.skill.digest import digest_of, parse_digest
-from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
+from skillwire.skill.entry import (
+    Partial,
+    Resource,
+    SkillEntry,
+    check_frontmatter_size,
+    check_name,
+    digest_of,
+    invalid_entry,
+    parse_digest,
+)
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, skill_root
 from skillwire.skill.verify import verify_file
 

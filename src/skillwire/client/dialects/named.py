@@ -20,7 +20,6 @@ from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declarations import ARGUMENT_NAME
-from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import (
     Partial,
     Resource,
@@ -29,6 +28,7 @@ from skillwire.skill.entry import (
     check_name,
     given_arguments,
     invalid_entry,
+    is_digest,
 )
 from skillwire.skill.frontmatter import MAX_NAME
 from skillwire.skill.uri import NAMED_SCHEME, SKILL_MD, parse_path, parse_uri, refuse_file, skill_md_uri

@@ -15,8 +15,15 @@ from skillwire.client.dialects.contract import Dialect, each_page, read_content,
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.digest import parse_digest
-from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
+from skillwire.skill.entry import (
+    Partial,
+    Resource,
+    SkillEntry,
+    check_frontmatter_size,
+    check_name,
+    invalid_entry,
+    parse_digest,
+)
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, skill_root
 from skillwire.skill.verify import verify_file

@@ -34,7 +34,7 @@ from skillwire.install.agents import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, 
 from skillwire.install.config_edit import lines_to_add
 from skillwire.server.callers import ViewCache
 from skillwire.server.page import KNOWN
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store

@@ -15,8 +15,7 @@ from rules import rule
 from skillwire.client.dialects.index import INDEX_URI, Archive, IndexDialect, parse_index, parse_index_entry
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import Partial, Resource
+from skillwire.skill.entry import Partial, Resource, digest_of
 from skillwire.skill.verify import verify_file, verify_skill
 from trees import skill_md
 

@@ -11,8 +11,7 @@ from answering import Answering, serving, text
 from rules import rule
 from skillwire.client.dialects.plain import PlainDialect, is_manifest, parse_manifest
 from skillwire.errors import FormatError, NotFoundError, VerificationError
-from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import Partial, Resource
+from skillwire.skill.entry import Partial, Resource, digest_of
 from skillwire.skill.uri import parse_uri
 from trees import skill_md
 

@@ -6,7 +6,7 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.skill.digest import digest_of, is_digest, parse_digest
+from skillwire.skill.entry import digest_of, is_digest, parse_digest
 
 EMPTY = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 ABC = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
