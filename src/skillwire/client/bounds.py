@@ -1,4 +1,4 @@
-"""Bounds on what a server sends: bytes, JSON values and time (B1, B2, B4); and HTTP within these bounds.
+"""Bounds on what a server sends: bytes, JSON values, their types, and time (B1, B2, B4); HTTP within these bounds.
 
 A transport counts bytes as they arrive, and can only end the stream when there are too many. The reason is kept
 in a ``Meter`` until the failed request takes it. JSON values are counted in the same bytes, since a few KiB of
@@ -7,6 +7,8 @@ compressed ``{},{},…`` become gigabytes of objects when they are decoded.
 The SDK's HTTP transport reads bodies of any size. A hook on its HTTP client replaces the body of every response
 with one that counts bytes, decompresses them itself (so that a compression bomb stops at the bound), and has a
 timeout for the whole body. ``stdio.py`` is the other transport.
+
+Decoded JSON is read with ``as_object`` and its neighbours: a value of the wrong type becomes an empty one.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ import time
 import zlib
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import httpx2
 from mcp.client.streamable_http import LAST_EVENT_ID, streamable_http_client
 from mcp.shared.inbound import MCP_METHOD_HEADER
 
-from skillwire.errors import LimitError, SkillwireError, UpstreamError
+from skillwire.errors import FormatError, LimitError, SkillwireError, UpstreamError
+from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
     import ssl
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from skillwire.limits import Limits
+    from skillwire.skill.uri import SkillUri
 
 # A raw control character ends a string: JSON does not allow it in one, and an event stream has line ends between
 # its fields.
@@ -209,6 +213,34 @@ def parse_json(data: bytes, what: str, limits: Limits) -> object:
         return json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """``value`` if it is a JSON object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """``value`` if it is a JSON array, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    """``value`` if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_size(value: object) -> int | None:
+    """``value`` if it is a number of bytes, else ``None``."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def as_uri(value: object) -> SkillUri | None:
+    """``value`` as a parsed URI if it is a valid one (U7), else ``None``."""
+    try:
+        return parse_uri(value) if isinstance(value, str) else None
+    except FormatError:
+        return None
 
 
 @asynccontextmanager

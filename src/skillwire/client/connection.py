@@ -30,8 +30,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import RootModel, ValidationError
 
-from skillwire.client.bounds import Meter, too_slow
-from skillwire.client.shapes import as_object, as_text
+from skillwire.client.bounds import Meter, as_object, as_text, too_slow
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.wire.extension import DIRECTORY_READ

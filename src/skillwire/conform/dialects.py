@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillwire.client.shapes import as_list, as_object, as_text
+from skillwire.client.bounds import as_list, as_object, as_text
 from skillwire.conform.files import decode_content
 from skillwire.conform.rules import INDEX, NATIVE, SEP_2076
 from skillwire.errors import SkillwireError

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.shapes import as_list, as_object
+from skillwire.client.bounds import as_list, as_object
 from skillwire.conform.server_run import NO_CURSOR, NOWHERE, ListedSkill
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, MIB

@@ -14,7 +14,7 @@ import re
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.shapes import as_list, as_object, as_uri
+from skillwire.client.bounds import as_list, as_object, as_uri
 from skillwire.errors import FormatError
 from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md

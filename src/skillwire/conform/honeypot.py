@@ -24,7 +24,7 @@ from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 from pydantic import BaseModel
 
 from skillwire.catalog.memory import MemoryCatalog, Skill
-from skillwire.client.shapes import as_list, as_object, as_text
+from skillwire.client.bounds import as_list, as_object, as_text
 from skillwire.conform.report import Exchange, shorten
 from skillwire.server.dialect import Dialects
 from skillwire.server.http import HttpServer, WebApp, listen

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from xml.etree import ElementTree
 
-from skillwire.client.shapes import as_object
+from skillwire.client.bounds import as_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.client.shapes import as_list, as_object, as_uri
+from skillwire.client.bounds import as_list, as_object, as_uri
 from skillwire.conform.server_run import METHOD_NOT_FOUND, NO_CURSOR, NOWHERE
 from skillwire.skill.uri import parse_uri
 from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ

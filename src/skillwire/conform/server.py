@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from skillwire.client.bounds import as_list, as_object
 from skillwire.client.servers import UrlServer, without_secrets
-from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.dialects import check_index, check_named
 from skillwire.conform.entries import check_get, check_listing
 from skillwire.conform.files import check_files

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from skillwire.client.shapes import as_object, as_size
+from skillwire.client.bounds import as_object, as_size
 from skillwire.skill.uri import parse_uri, skill_root
 from skillwire.wire.extension import EXTENSION_ID
 

@@ -19,10 +19,9 @@ import httpx2
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
-from skillwire.client.bounds import Meter, bounded_client
+from skillwire.client.bounds import Meter, as_list, as_object, bounded_client
 from skillwire.client.connection import as_ours
 from skillwire.client.servers import UrlServer
-from skillwire.client.shapes import as_list, as_object
 from skillwire.client.stdio import each_line, running
 from skillwire.conform.report import Exchange
 from skillwire.errors import SkillwireError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.client.shapes import as_uri
+from skillwire.client.bounds import as_uri
 from skillwire.conform.honeypot import (
     FIRST,
     GENERATED,

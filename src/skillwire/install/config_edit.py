@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.client import jsonc
-from skillwire.client.shapes import as_object
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.agents import find_config, has_only_ours, locate, shown
 from skillwire.install.transaction import read_file, replace_file
@@ -267,7 +266,8 @@ def in_style_of_file(config: HostConfig, text: str, entry: dict[str, Any]) -> tu
     """Return place and form of the entry; a file in the older form keeps it."""
     if config.older is None or not text.strip():
         return config, entry
-    found = as_object(_at(_parsed(config, text), config.older.keys))
+    found = _at(_parsed(config, text), config.older.keys)
+    found = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     if config.keys[-1] in found or not any(isinstance(each, dict) and "type" in each for each in found.values()):
         return config, entry
     return config._replace(keys=config.older.keys), {**entry, **config.older.extra}
@@ -280,7 +280,7 @@ def lookup(config: HostConfig, text: str, name: str) -> Any:
 
 def _at(value: Any, keys: Sequence[str]) -> Any:
     for key in keys:
-        value = as_object(value).get(key)
+        value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
     return value
 
 

@@ -2,8 +2,8 @@
 
 A ``SkillEntry`` is a claim and proves nothing. ``verify.py`` compares bytes with it. Information that a server did
 not send is absent and never guessed: a missing ``size`` or ``digest`` is ``None``, a list of files that may be
-incomplete is ``Partial``, and ``gaps`` names what is missing (E2b, and the older dialects). A digest is ``sha256:``
-and 64 lowercase hex digits over raw bytes (E3, F6).
+incomplete is ``Partial``, and ``gaps`` names what is missing (E2b, and the older dialects). A digest is
+``sha256:`` and 64 lowercase hex digits over raw bytes (E3, F6).
 
 ``parse_entry`` checks a received entry completely. With ``sized=False`` it reads the generation before ``size``
 (E2b), in which sizes may be missing. That generation also omitted the ``resources`` of generated skills. Such an

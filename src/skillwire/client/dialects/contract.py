@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import anyio
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.shapes import as_list, as_object, as_size, as_text
+from skillwire.client.bounds import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, SkillwireError, UpstreamError
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.entry import invalid_entry

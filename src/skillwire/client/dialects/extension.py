@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skillwire.client.bounds import as_list, as_object
 from skillwire.client.dialects.contract import Dialect, each_page
-from skillwire.client.shapes import as_list, as_object
 from skillwire.errors import FormatError, ProtocolError
 from skillwire.skill.entry import invalid_entry, parse_entry
 from skillwire.skill.frontmatter import is_name

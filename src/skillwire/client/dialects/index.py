@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio import to_thread
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.bounds import parse_json
+from skillwire.client.bounds import as_list, as_object, as_text, parse_json
 from skillwire.client.dialects.contract import (
     Children,
     Dialect,
@@ -25,7 +25,6 @@ from skillwire.client.dialects.contract import (
     requested_root,
 )
 from skillwire.client.dialects.plain import entry_from_skill_md
-from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from skillwire.client.bounds import as_list, as_object, as_size, as_text
 from skillwire.client.dialects.contract import Dialect, check_size, each_page, requested_root
-from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declarations import ARGUMENT_NAME
