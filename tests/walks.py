@@ -2,7 +2,8 @@
 
 Three requests: ``resources/read`` on ``serve``, a cold read through the gateway, and ``load_skill`` in a host.
 Each runs in a process of its own in which every call is recorded. The servers behind the gateway and the host are
-other processes, so they do not count. First requests, which are not recorded, do what is done only once.
+other processes, so they do not count. First requests, which are not recorded, do what is done only once. Of three
+recorded reads the shortest counts: during the others a background task may have run.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Walk:
         threading.setprofile(self._record)
 
     def start(self, *_: object) -> None:
+        self.steps = []
         self._is_on = True
 
     def stop(self, path: str) -> None:
@@ -125,18 +127,20 @@ def read(url: str, uri: str) -> None:
 
 
 def walk_of_reads(folder: Path, prefix: str, *words: str) -> list[str]:
-    path = folder / "walk.json"
-    path.unlink(missing_ok=True)
+    path, walks = folder / "walk.json", list[list[str]]()
     with started(__file__, "command", str(path), *words) as (process, url):
         # Several, until the gateway has reported on its start, which is no part of a request.
-        for name in ("csv-profile", "release", "incident-review", "commit-messages"):
+        for name in ("csv-profile", "release"):
             read(url, f"skill://{prefix}{name}/SKILL.md")
-        process.send_signal(signal.SIGUSR1)
-        read(url, f"skill://{prefix}brand-slides/SKILL.md")
-        process.send_signal(signal.SIGUSR2)
-        while not path.exists() or not path.read_text():
-            os.sched_yield()
-    return json.loads(path.read_text())
+        for name in ("brand-slides", "incident-review", "commit-messages"):
+            path.unlink(missing_ok=True)
+            process.send_signal(signal.SIGUSR1)
+            read(url, f"skill://{prefix}{name}/SKILL.md")
+            process.send_signal(signal.SIGUSR2)
+            while not path.exists() or not path.read_text():
+                os.sched_yield()
+            walks.append(json.loads(path.read_text()))
+    return min(walks, key=len)
 
 
 def main() -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rules import rule
 from skillwire.skill.entry import DYNAMIC, SkillEntry
-from skillwire.skill.model import build_catalog, build_summary, escape_text, estimate_tokens
+from skillwire.skill.hidden import escape_text
+from skillwire.skill.model import build_catalog, build_summary, estimate_tokens
 
 MARKUP = st.lists(
     st.sampled_from(["<", ">", "&", "</", "/>", "]]>", "<!--", "-->", "<![CDATA[", "&lt;", "&#0;", "&#x1b;",

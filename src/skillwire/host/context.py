@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from skillwire.skill.hidden import encode_hidden
-from skillwire.skill.model import escape_text, text_for_model
+from skillwire.skill.hidden import encode_hidden, escape_text, text_for_model
 from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from skillwire.errors import OriginError, ProtocolError
 from skillwire.host.approvals import declines
 from skillwire.skill.approval import agrees, covers, fingerprint, fingerprint_of
-from skillwire.skill.hidden import encode_hidden
-from skillwire.skill.model import TokenEstimate, escape_text, estimate_tokens
+from skillwire.skill.hidden import encode_hidden, escape_text
+from skillwire.skill.model import TokenEstimate, estimate_tokens
 
 if TYPE_CHECKING:
     from skillwire.client.remote import CatalogState

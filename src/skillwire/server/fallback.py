@@ -23,8 +23,7 @@ from skillwire.catalog.cursor import bad_cursor
 from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.server.dialect import server_pages
-from skillwire.skill.hidden import encode_hidden
-from skillwire.skill.model import text_for_model
+from skillwire.skill.hidden import encode_hidden, text_for_model
 from skillwire.skill.uri import (
     SKILL_MD,
     SkillUri,

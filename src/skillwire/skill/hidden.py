@@ -1,10 +1,13 @@
-"""Finds characters that people do not see and models read (B6), and makes them visible.
+"""Finds characters that people do not see and models read (B6), and shows or removes them.
 
 Unicode tag characters spell invisible ASCII. Control characters and bidirectional controls change how text is
 displayed. Zero-width characters and variation selectors can encode bits, in a run or spread over a text. A list
 states where scripts and emoji use them; all others of a text are counted together. Each find is reported with its
 kind and its text, so the person who approves a skill has read it too. Hidden parts of HTML: ``hidden_html.py``.
 Hidden parts of Markdown: ``markdown.py``.
+
+``text_for_model`` and ``escape_text`` prepare untrusted text for a model: it cannot end its element, imitate
+another one or hide text.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
+from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,6 +181,7 @@ _KINDS = {
     "single": HiddenKind.SINGLE,
 }
 # The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.
+_LONGEST_DESCRIPTION = 1024  # F3
 _FLAG = re.compile(
     "\U0001f3f4\U000e0067\U000e0062"
     "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
@@ -220,6 +225,21 @@ def without_hidden(text: str) -> str:
 def encode_hidden(reference: str) -> str:
     """A path or URI with hidden characters percent-encoded. Its meaning does not change."""
     return _UNSEEN.sub(lambda match: quote(match[0].encode(errors="surrogatepass")), reference)
+
+
+def text_for_model(text: str, at_most: int = _LONGEST_DESCRIPTION) -> str:
+    """Untrusted ``text`` for a model: one line, without hidden characters, truncated (B6, F3).
+
+    Names, titles and descriptions reach a model before a person has approved them. For paths and URIs, which must
+    keep their meaning, use ``encode_hidden``.
+    """
+    shown = one_line(without_hidden(one_line(text)))
+    return shown if len(shown) <= at_most else f"{shown[:at_most]}…"
+
+
+def escape_text(text: str) -> str:
+    """``text`` escaped for an XML element or attribute, without hidden characters."""
+    return escape(without_hidden(text), {'"': "&quot;", "'": "&apos;"})
 
 
 def spell_out(text: str, keep: str = "") -> str:

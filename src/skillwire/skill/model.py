@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.sax.saxutils import escape
 
-from skillwire.skill.hidden import encode_hidden, one_line, without_hidden
+from skillwire.skill.hidden import encode_hidden, escape_text, text_for_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +48,6 @@ READ_SKILL_TOOL: dict[str, Any] = {
 }
 """A tool definition for hosts whose model names only the skill."""
 
-LONGEST_DESCRIPTION = 1024  # F3
 _BYTES_PER_TOKEN = 4
 
 
@@ -112,21 +110,6 @@ def build_summary(entries: Sequence[SkillEntry]) -> str:
         for entry in entries
     )
     return "\n".join(f"- {name} ({path}): {description}" for name, path, description in lines)
-
-
-def text_for_model(text: str, at_most: int = LONGEST_DESCRIPTION) -> str:
-    """Untrusted ``text`` for a model: one line, without hidden characters, truncated (B6, F3).
-
-    Names, titles and descriptions reach a model before a person has approved them. For paths and URIs, which must
-    keep their meaning, use ``encode_hidden``.
-    """
-    shown = one_line(without_hidden(one_line(text)))
-    return shown if len(shown) <= at_most else f"{shown[:at_most]}…"
-
-
-def escape_text(text: str) -> str:
-    """``text`` escaped for an XML element or attribute, without hidden characters."""
-    return escape(without_hidden(text), {'"': "&quot;", "'": "&apos;"})
 
 
 def _skill_element(entry: SkillEntry, server: str | None) -> str:

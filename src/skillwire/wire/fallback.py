@@ -15,8 +15,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.errors import FormatError
-from skillwire.skill.hidden import encode_hidden, without_hidden
-from skillwire.skill.model import text_for_model
+from skillwire.skill.hidden import encode_hidden, text_for_model, without_hidden
 from skillwire.wire.extension import media_type, read_result
 
 if TYPE_CHECKING:

@@ -10,15 +10,13 @@ from jsonschema import Draft202012Validator
 
 from rules import rule
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry, digest_of
-from skillwire.skill.hidden import is_seen
+from skillwire.skill.hidden import escape_text, is_seen, text_for_model
 from skillwire.skill.model import (
     READ_RESOURCE_TOOL,
     READ_SKILL_TOOL,
     build_catalog,
     build_summary,
-    escape_text,
     estimate_tokens,
-    text_for_model,
 )
 from trees import UNSEEN
 
