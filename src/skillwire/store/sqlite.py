@@ -21,10 +21,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
 from anyio import CancelScope, CapacityLimiter, to_thread
 
-from skillwire.errors import StoreError
-from skillwire.skill.approval import fingerprint
-from skillwire.store import documents
-from skillwire.store.contract import DECISIONS, KEPT_SECONDS, MOST_QUESTIONS, Answered, LogFilter, Store
+from skillwire.catalog.listing import entry_to_document
+from skillwire.errors import LimitError, StoreError
+from skillwire.skill.approval import Approval, fingerprint
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
+from skillwire.skill.hidden import HiddenFind, HiddenKind
+from skillwire.store.contract import (
+    DECISIONS,
+    KEPT_SECONDS,
+    LARGEST_QUESTION,
+    MOST_QUESTIONS,
+    Answered,
+    LogFilter,
+    LogLine,
+    Question,
+    SeenEntries,
+    Store,
+    StoredOrigin,
+)
 from skillwire.store.sqlite_file import (
     decoding_rows,
     open_file,
@@ -37,11 +51,9 @@ from skillwire.store.sqlite_file import (
 if TYPE_CHECKING:
     import os
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from skillwire.skill import SkillEntry
-    from skillwire.skill.approval import Approval, Contents
-    from skillwire.store.contract import LogLine, Question, SeenEntries, StoredOrigin
+    from skillwire.skill.approval import Contents
 
 T = TypeVar("T")
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -49,7 +61,7 @@ Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 DEFAULT_PATIENCE: Final = 5.0
 """Seconds to wait for another writer."""
 
-# Columns are listed in the order of the functions in ``documents.py``.
+# Columns are listed in the order of the functions below the store, which turn values into rows and back.
 _APPROVALS = "SELECT origin, uri, contents, who, at, grants FROM approvals"
 _PUT_APPROVAL = (
     "INSERT OR REPLACE INTO approvals (origin, uri, contents, who, at, grants) VALUES (?, ?, ?, ?, ?, ?)"
@@ -125,33 +137,31 @@ class SqliteStore(Store):
 
     async def origins(self) -> Sequence[StoredOrigin]:
         """All origins, sorted by label."""
-        found = await self._read(documents.origin_from_row, "SELECT label, settings, added_at FROM origins")
+        found = await self._read(_origin_from_row, "SELECT label, settings, added_at FROM origins")
         return sorted(found, key=lambda origin: origin.label)
 
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
         """Store the listing of an origin, and replace the earlier one."""
-        text = await to_thread.run_sync(documents.entries_to_text, seen.entries)
+        text = await to_thread.run_sync(_entries_to_text, seen.entries)
         values = (label, text, seen.at, seen.is_complete)
         await self._write(
             ("INSERT OR REPLACE INTO entries (label, entries, at, is_complete) VALUES (?, ?, ?, ?)", values),
             ("DELETE FROM asked_entries WHERE label = ?", (label,)),
-            *((_PUT_ASKED, (label, entry.uri, documents.entry_to_text(entry))) for entry in seen.asked),
+            *((_PUT_ASKED, (label, entry.uri, _entry_to_text(entry))) for entry in seen.asked),
         )
 
     async def add_entry(self, label: str, entry: SkillEntry) -> None:
         """Add a requested entry to the listing of an origin."""
-        await self._write((_PUT_ASKED, (label, entry.uri, documents.entry_to_text(entry))))
+        await self._write((_PUT_ASKED, (label, entry.uri, _entry_to_text(entry))))
 
     async def entries(self, label: str) -> SeenEntries | None:
         """The last listing of an origin, if there is one."""
         found = await self._read(
-            documents.seen_from_row, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label
+            _seen_from_row, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label
         )
         if not found:
             return None
-        asked = await self._read(
-            documents.entry_from_text, "SELECT entry FROM asked_entries WHERE label = ?", label
-        )
+        asked = await self._read(_entry_from_text, "SELECT entry FROM asked_entries WHERE label = ?", label)
         return replace(found[0], asked=tuple(asked))
 
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
@@ -159,8 +169,8 @@ class SqliteStore(Store):
         return await self._decide(
             line,
             after,
-            (_PUT_APPROVAL, documents.approval_to_row(approval)),
-            (_LOG, documents.line_to_row(line)),
+            (_PUT_APPROVAL, _approval_to_row(approval)),
+            (_LOG, _line_to_row(line)),
             _answer_all(line, approval.contents, approval.grants),
         )
 
@@ -169,41 +179,39 @@ class SqliteStore(Store):
         return await self._decide(
             line,
             after,
-            (_REMOVE_CONTENTS, (line.origin, line.uri, documents.contents_to_text(contents))),
-            (_LOG, documents.line_to_row(line)),
+            (_REMOVE_CONTENTS, (line.origin, line.uri, _contents_to_text(contents))),
+            (_LOG, _line_to_row(line)),
             _answer_all(line, contents),
         )
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
         """Replace the grants of ``approval``; whether it was still stored (A4, A5)."""
         return await self._write(
-            (_CHANGE_GRANTS, (json.dumps(sorted(grants)), *documents.approval_to_row(approval))),
-            (_LOG_IF_CHANGED, documents.line_to_row(line)),
+            (_CHANGE_GRANTS, (json.dumps(sorted(grants)), *_approval_to_row(approval))),
+            (_LOG_IF_CHANGED, _line_to_row(line)),
         )
 
     async def remove_approval(self, origin: str, uri: str, line: LogLine, *, only: Approval | None = None) -> bool:
         """Remove an approval and its grants, and log it; whether it existed (A2)."""
         which: Statement = (_REMOVE, (origin, uri))
         if only is not None:
-            which = (_REMOVE_EXACTLY, documents.approval_to_row(only))
-        return await self._write(which, (_LOG_IF_CHANGED, documents.line_to_row(line)))
+            which = (_REMOVE_EXACTLY, _approval_to_row(only))
+        return await self._write(which, (_LOG_IF_CHANGED, _line_to_row(line)))
 
     async def approval(self, origin: str, uri: str) -> Approval | None:
         """The approval of one skill."""
-        found = await self._read(
-            documents.approval_from_row, f"{_APPROVALS} WHERE origin = ? AND uri = ?", origin, uri
-        )
+        found = await self._read(_approval_from_row, f"{_APPROVALS} WHERE origin = ? AND uri = ?", origin, uri)
         return found[0] if found else None
 
     async def approvals(self, origin: str | None = None) -> Sequence[Approval]:
         """All approvals, sorted by origin and URI."""
         which = ("", ()) if origin is None else (" WHERE origin = ?", (origin,))
-        found = await self._read(documents.approval_from_row, _APPROVALS + which[0], *which[1])
+        found = await self._read(_approval_from_row, _APPROVALS + which[0], *which[1])
         return sorted(found, key=lambda approval: (approval.origin, approval.uri))
 
     async def log(self, line: LogLine) -> None:
         """Append a line."""
-        await self._write((_LOG, documents.line_to_row(line)))
+        await self._write((_LOG, _line_to_row(line)))
 
     async def log_news(self, lines: Sequence[LogLine]) -> int:
         """Append the lines that differ from the newest of their kind, in one transaction; how many."""
@@ -230,7 +238,7 @@ class SqliteStore(Store):
             values += what
         which = f" WHERE {' AND '.join(tests)}" if tests else ""
         query = f"{_LINES}{which} ORDER BY number DESC LIMIT ?"
-        return await self._read(documents.line_from_row, query, *values, max(0, min(limit, sys.maxsize)))
+        return await self._read(_line_from_row, query, *values, max(0, min(limit, sys.maxsize)))
 
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
         """The newest decision about each skill, sorted by origin and URI."""
@@ -238,19 +246,19 @@ class SqliteStore(Store):
         tests = [_DECISION, *(test for test, value in given.items() if value is not None)]
         newest = f"{_NEWEST} WHERE {' AND '.join(tests)} GROUP BY origin, uri"
         values = [value for value in given.values() if value is not None]
-        found = await self._read(documents.line_from_row, f"{_LINES} WHERE number IN ({newest})", *values)
+        found = await self._read(_line_from_row, f"{_LINES} WHERE number IN ({newest})", *values)
         return sorted(found, key=lambda line: (line.origin, line.uri))
 
     async def put_question(self, question: Question) -> None:
         """Add a question, and remove those that expired."""
-        text = await to_thread.run_sync(documents.question_to_text, question)
-        now, values = question.asked_at, _bound(documents.question_to_row(question, text))
+        text = await to_thread.run_sync(question_to_text, question)
+        now, values = question.asked_at, _bound(_question_to_row(question, text))
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_REMOVE_EXPIRED, (now, now - KEPT_SECONDS))
             [unanswered] = connection.execute("SELECT count(*) FROM questions WHERE answer IS NULL").fetchone()
             if unanswered >= MOST_QUESTIONS:
-                raise documents.too_many_questions()
+                raise too_many_questions()
             connection.execute(_PUT_QUESTION, values)
 
         await self._change(work)
@@ -263,15 +271,15 @@ class SqliteStore(Store):
 
     async def questions(self, now: float) -> Sequence[Question]:
         """The open questions that have not expired, the oldest first."""
-        return await self._read(documents.question_from_row, _OPEN_QUESTIONS, now)
+        return await self._read(_question_from_row, _OPEN_QUESTIONS, now)
 
     async def answer_question(self, key: str, answered: Answered) -> bool:
         """Answer a question; whether this was its first answer."""
-        return await self._write((_ANSWER, (documents.answer_to_text(answered), key, answered.at)))
+        return await self._write((_ANSWER, (_answer_to_text(answered), key, answered.at)))
 
     async def answer_to(self, key: str) -> Answered | None:
         """The answer to a question, if there is one."""
-        found = await self._read(documents.answer_from_text, _ANSWER_OF, key)
+        found = await self._read(_answer_from_text, _ANSWER_OF, key)
         return found[0] if found else None
 
     async def withdraw_question(self, key: str) -> Answered | None:
@@ -281,7 +289,7 @@ class SqliteStore(Store):
             found = connection.execute(_ANSWER_OF, (key,)).fetchone()
             connection.execute("DELETE FROM questions WHERE id = ?", (key,))
             with decoding_rows(self._name):
-                return None if found is None else documents.answer_from_text(*found)
+                return None if found is None else _answer_from_text(*found)
 
         return await self._change(work)
 
@@ -363,7 +371,7 @@ class MemoryStore(SqliteStore):
 def _log_if_new(connection: sqlite3.Connection, line: LogLine) -> bool:
     about = _bound((line.what, line.origin, line.uri))
     newest = connection.execute(_NEWEST_FACTS, about).fetchone()
-    values = documents.line_to_row(line)
+    values = _line_to_row(line)
     if newest is not None and newest[0] == values[-1]:  # compared as text, so that a damaged row does not raise
         return False
     connection.execute(_LOG, _bound(values))
@@ -375,7 +383,7 @@ def _answer_all(line: LogLine, contents: Contents, grants: frozenset[str] | None
     note = str(line.facts.get("note", ""))
     yes = grants is not None
     answered = Answered(yes, line.by, line.at, grants or frozenset(), note=note, recorded=True)
-    values = (documents.answer_to_text(answered), line.origin, line.uri, fingerprint(contents))
+    values = (_answer_to_text(answered), line.origin, line.uri, fingerprint(contents))
     return _ANSWER_ALL, values
 
 
@@ -399,3 +407,129 @@ def _unbound(value: Any) -> Any:
 
 def _is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+# Rows and values. The JSON text is ASCII.
+
+
+def _origin_from_row(label: str, settings: str, added_at: float) -> StoredOrigin:
+    """An origin, from its label, its settings as JSON, and a time."""
+    return StoredOrigin(label, json.loads(settings), added_at)
+
+
+def _contents_to_text(contents: Contents) -> str:
+    """The content of an approval. Equal sets give equal text, so that it can be compared in a query (A1)."""
+    return json.dumps(sorted(contents))
+
+
+def _approval_to_row(approval: Approval) -> tuple[Any, ...]:
+    """The columns of an approval, in the order that ``_approval_from_row`` takes."""
+    contents, grants = _contents_to_text(approval.contents), json.dumps(sorted(approval.grants))
+    return approval.origin, approval.uri, contents, approval.by, approval.at, grants
+
+
+def _approval_from_row(origin: str, uri: str, contents: str, who: str, at: float, grants: str) -> Approval:
+    """An approval, from its columns."""
+    pairs = frozenset((file, digest) for file, digest in json.loads(contents))
+    return Approval(origin, uri, pairs, who, at, frozenset(json.loads(grants)))
+
+
+def _line_to_row(line: LogLine) -> tuple[Any, ...]:
+    """The columns of a log line, without its number, which the database assigns."""
+    return line.what, line.origin, line.uri, line.by, line.at, json.dumps(dict(line.facts))
+
+
+def _line_from_row(what: Any, origin: str, uri: str, who: str, at: float, facts: str, number: int) -> LogLine:
+    """A log line, from its columns."""
+    return LogLine(what, origin, uri, who, at, json.loads(facts), number)
+
+
+def _entries_to_text(entries: Iterable[SkillEntry]) -> str:
+    """A whole listing."""
+    return json.dumps([entry_to_document(entry) for entry in entries], separators=(",", ":"))
+
+
+def _seen_from_row(entries: str, at: float, is_complete: int) -> SeenEntries:
+    """A listing, from its columns."""
+    return SeenEntries(tuple(map(_entry_from_document, json.loads(entries))), at, bool(is_complete))
+
+
+def _entry_to_text(entry: SkillEntry) -> str:
+    """One entry."""
+    return json.dumps(entry_to_document(entry), separators=(",", ":"))
+
+
+def _entry_from_text(text: str) -> SkillEntry:
+    """The entry that ``_entry_to_text`` wrote."""
+    return _entry_from_document(json.loads(text))
+
+
+def _entry_from_document(document: dict[str, Any]) -> SkillEntry:
+    # Not ``entry_from_document``: that function checks untrusted files, which takes most of the time, and rewrites
+    # URIs. Stored entries were checked when they were received, and a program that can change them can also change
+    # approvals.
+    whole = "frontmatter" not in document["notPromised"]
+    if document["resources"] == DYNAMIC:
+        return SkillEntry(document["uri"], document["frontmatter"], DYNAMIC, whole_frontmatter=whole)
+    files = tuple(Resource(file["uri"], file.get("digest"), file.get("size")) for file in document["resources"])
+    resources = files if document["complete"] else Partial(files)
+    return SkillEntry(document["uri"], document["frontmatter"], resources, whole_frontmatter=whole)
+
+
+def question_to_text(question: Question) -> str:
+    """The parts of a question that have no column; ``LimitError`` if they are too large."""
+    document = {
+        "entry": entry_to_document(question.entry),
+        "by": question.by,
+        "target": question.target,
+        "hidden": question.hidden,
+        "diff": question.diff,
+        "lasts": question.lasts,
+    }
+    text = json.dumps(document, separators=(",", ":"))
+    if len(text) > LARGEST_QUESTION:
+        raise LimitError(
+            "question-too-large",
+            f"{question.entry.uri!r:.300} is too large for a question in the store",
+            "approve it with: skillwire approve",
+        )
+    return text
+
+
+def _question_to_row(question: Question, text: str) -> tuple[Any, ...]:
+    """The columns of a question; ``text`` is from ``question_to_text``."""
+    values = (question.id, question.kind, question.origin, question.entry.uri, question.content, text)
+    return (*values, question.asked_at, question.waits_until)
+
+
+def _question_from_row(
+    key: str, kind: str, origin: str, text: str, asked_at: float, waits_until: float
+) -> Question:
+    """A question, from its columns. Its URI and its content are also in ``text``."""
+    document: dict[str, Any] = json.loads(text)
+    entry, diff = _entry_from_document(document["entry"]), tuple(document["diff"])
+    by, target = document["by"], document["target"]
+    finds = tuple(HiddenFind(HiddenKind(find), place, shown) for find, place, shown in document["hidden"])
+    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, finds, diff, document["lasts"])
+
+
+def _answer_to_text(answered: Answered) -> str:
+    """An answer."""
+    fields = ("yes", "by", "at", "remember", "note", "recorded")
+    values = {name: getattr(answered, name) for name in fields}
+    return json.dumps({**values, "grants": sorted(answered.grants)})
+
+
+def _answer_from_text(text: str) -> Answered:
+    """The answer that ``_answer_to_text`` wrote."""
+    answered = Answered(**json.loads(text))
+    return replace(answered, grants=frozenset(answered.grants))
+
+
+def too_many_questions() -> LimitError:
+    """The error for a question above ``MOST_QUESTIONS``."""
+    return LimitError(
+        "questions-too-many",
+        f"{MOST_QUESTIONS} questions are already waiting for an answer",
+        "answer some: skillwire ui, or skillwire approvals questions",
+    )
