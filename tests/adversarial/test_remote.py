@@ -90,9 +90,13 @@ async def test_a_skill_that_never_stops_rotating_is_refused(server: HostileServe
 
 
 @rule("V4")
-async def test_fields_that_never_match_are_refused(server: HostileServer) -> None:
-    """A catalog is no way around it."""
-    server.entries[0]["frontmatter"]["allowed-tools"] = "Bash"
+@pytest.mark.parametrize("spelled", [SKILL, "skill://flat/SKILL%2Emd"], ids=["plain", "encoded"])
+async def test_fields_that_never_match_are_refused(server: HostileServer, spelled: str) -> None:
+    """A catalog is no way around it, and neither is another spelling in the list of files."""
+    entry = server.entries[0]
+    entry["frontmatter"]["allowed-tools"] = "Bash"
+    next(file for file in entry["resources"] if file["uri"] == SKILL)["uri"] = spelled
+    server.files[spelled] = server.files[SKILL]
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
         await catalog.list_skills()

@@ -538,11 +538,17 @@ class RemoteCatalog(Catalog):
             return self._verified(entry, expected, data)
         is_ours = False
 
+        async def ask(client: SkillsClient) -> bytes:
+            if entry.is_named:
+                return await self._relocation.read(client, entry, expected.uri)
+            return await client.read_claimed(entry, expected)
+
         async def download() -> VerifiedFile:
             nonlocal is_ours
             is_ours = True
             with span("fetch", origin=self.label, skill=entry.uri, file=expected.uri) as record:
-                file = await self._download(entry, expected)
+                file = self._verified(entry, expected, await self._link.ask(ask))
+                event("verify", file=file.uri, bytes=len(file.data))
                 record.set(bytes=len(file.data))
             if self._cached is not None:
                 self._cached.put(file)
@@ -563,15 +569,9 @@ class RemoteCatalog(Catalog):
         except NotFoundError as error:
             raise no_file(uri) from error
 
-    async def _download(self, entry: SkillEntry, expected: Resource) -> VerifiedFile:
-        if not entry.is_named:
-            return await self._link.ask(lambda client: client.read_resource(entry, expected.uri))
-        data = await self._link.ask(lambda client: self._relocation.read(client, entry, expected.uri))
-        return self._verified(entry, expected, data)
-
     def _verified(self, entry: SkillEntry, expected: Resource, data: bytes) -> VerifiedFile:
         """Verify bytes (V1), and the fields of a ``SKILL.md`` once for each entry (V4)."""
-        if expected.uri != entry.uri or self._compared.get(entry.uri) is entry:
+        if expected.path != SKILL_MD or self._compared.get(entry.uri) is entry:
             return verify_file(entry, expected.uri, data, self._limits)
         file = verify_skill(entry, data, self._limits).file
         if len(self._compared) >= _MAX_COMPARED:

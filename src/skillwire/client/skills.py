@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.git import GitCatalog
     from skillwire.client.dialects.contract import Children, Dialect, DialectName
     from skillwire.client.remote import RemoteCatalog
-    from skillwire.skill import Diagnostic, SkillEntry, SkillUri
+    from skillwire.skill import Diagnostic, Resource, SkillEntry, SkillUri
 
     Extractor = Callable[[str], Iterable[str]]
 
@@ -227,17 +227,17 @@ class SkillsClient:
 
     async def read_skill(self, entry: SkillEntry) -> VerifiedSkill:
         """The ``SKILL.md`` of ``entry``, with verified bytes and fields (V1, V4)."""
-        expect_file(entry, entry.uri, self.limits)
-        skill = verify_skill(entry, await self._read_as(entry, entry.uri), self.limits)
+        expected = expect_file(entry, entry.uri, self.limits)
+        skill = verify_skill(entry, await self.read_claimed(entry, expected), self.limits)
         event("verify", file=skill.file.uri, bytes=len(skill.file.data))
         return skill
 
     async def read_resource(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         """One file of ``entry``, verified (V1). A file that the entry does not list is never requested (V2)."""
-        expect_file(entry, uri, self.limits)
+        expected = expect_file(entry, uri, self.limits)
         if parse_uri(uri) == parse_uri(entry.uri):
             return (await self.read_skill(entry)).file  # with its fields (V4)
-        file = verify_file(entry, uri, await self._read_as(entry, uri), self.limits)
+        file = verify_file(entry, uri, await self.read_claimed(entry, expected), self.limits)
         event("verify", file=file.uri, bytes=len(file.data))
         return file
 
@@ -327,21 +327,17 @@ class SkillsClient:
         """``native``: deactivate a skill (M3)."""
         await (await self._as(NativeDialect)).deactivate(name)
 
-    async def _read_as(self, entry: SkillEntry, uri: str) -> bytes:
-        """The bytes of a listed file. More bytes than the entry claims are a mismatch."""
-        resource = entry.resource(uri)
-        promised = None if resource is None else resource.size
-        at_most = self.limits.max_file_bytes if promised is None else promised
+    async def read_claimed(self, entry: SkillEntry, file: Resource) -> bytes:
+        """The bytes of a file that ``entry`` lists, not compared yet. More than it claims are a mismatch (V1)."""
+        at_most = self.limits.max_file_bytes if file.size is None else file.size
         try:
-            return await (await self._required_dialect()).read(
-                uri if resource is None else resource.uri, at_most, entry.uri
-            )
+            return await (await self._required_dialect()).read(file.uri, at_most, entry.uri)
         except LimitError as error:
-            if error.reference != "file-too-large" or promised is None:
+            if error.reference != "file-too-large" or file.size is None:
                 raise
             raise VerificationError(
                 "size-mismatch",
-                f"{uri!r:.300} has more than the {promised} bytes that its entry claims",
+                f"{file.uri!r:.300} has more than the {file.size} bytes that its entry claims",
                 "get the entry of the skill again",
                 rule="V1",
             ) from error
