@@ -3,7 +3,7 @@
 Three requests: ``resources/read`` on ``serve``, a cold read through the gateway, and ``load_skill`` in a host.
 Each runs in a process of its own in which every call is recorded. The servers behind the gateway and the host are
 other processes, so they do not count. First requests, which are not recorded, do what is done only once. Of three
-recorded reads the shortest counts: during the others a background task may have run.
+recorded requests the shortest counts: during the others a background task may have run.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Walk:
         self.steps = []
         self._is_on = True
 
-    def stop(self, path: str) -> None:
+    def stop(self) -> list[str]:
         self._is_on = False
-        Path(path).write_text(json.dumps(self.steps))
+        return self.steps
 
     def _record(self, frame: FrameType, event: str, _: object) -> None:
         name = frame.f_code.co_filename
@@ -57,34 +57,44 @@ class Walk:
                 self.steps.append(file)
 
 
+def write(path: str, steps: list[str]) -> None:
+    Path(path).write_text(json.dumps(steps))
+
+
+def shortest(walks: list[list[str]]) -> list[str]:
+    return min(walks, key=lambda steps: (len(set(steps)), len(steps)))
+
+
 def run_command(path: str, words: list[str]) -> None:
     """Run the command line; SIGUSR1 begins to record, SIGUSR2 writes the walk."""
     from skillwire.cli.main import run
 
     walk = Walk()
     signal.signal(signal.SIGUSR1, walk.start)
-    signal.signal(signal.SIGUSR2, lambda *_: walk.stop(path))
+    signal.signal(signal.SIGUSR2, lambda *_: write(path, walk.stop()))
     sys.exit(run(words))
 
 
 def run_host(path: str, url: str) -> None:
-    """Load a skill, and then another one while recording."""
+    """Load a skill, and then others while recording."""
     import anyio
 
     from skillwire import Policy, Rule, SkillHost
 
-    async def main() -> None:
+    async def main() -> list[list[str]]:
         with TemporaryDirectory() as state:
             policy = Policy([Rule("allow")])
             async with SkillHost.open(servers={"acme": url}, state=state, policy=policy) as host:
                 await host.settle()
                 await host.load_skill("csv-profile")
-                walk = Walk()
-                walk.start()
-                await host.load_skill("brand-slides")
-                walk.stop(path)
+                walk, walks = Walk(), list[list[str]]()
+                for name in ("brand-slides", "incident-review", "commit-messages"):
+                    walk.start()
+                    await host.load_skill(name)
+                    walks.append(walk.stop())
+                return walks
 
-    anyio.run(main)
+    write(path, shortest(anyio.run(main)))
 
 
 @contextmanager
@@ -140,7 +150,7 @@ def walk_of_reads(folder: Path, prefix: str, *words: str) -> list[str]:
             while not path.exists() or not path.read_text():
                 os.sched_yield()
             walks.append(json.loads(path.read_text()))
-    return min(walks, key=len)
+    return shortest(walks)
 
 
 def main() -> None:

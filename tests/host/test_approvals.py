@@ -401,7 +401,7 @@ async def test_what_was_not_approved_cannot_be_while_its_server_is_away(
     person = Person()
     async with StagedHost.open(servers={"one": ["/no/such/command"]}, state=state, ask=person) as host:
         await host.settle(SECONDS)
-        assert reference(await host.load("flat")) == ("origin-away", "C1")
+        assert reference(await host.load("flat")) == ("server-away", "C1")
         assert person.asked == []
 
 

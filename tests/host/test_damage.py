@@ -86,7 +86,7 @@ async def test_a_damaged_file_in_the_cache_is_not_used_while_its_server_is_away(
     flip(the_cached_file(state))
     async with StagedHost.open(servers={"one": NOWHERE}, state=state) as host:
         await host.settle(SECONDS)
-        assert reference(await host.load("flat")) == ("origin-away", "C1")
+        assert reference(await host.load("flat")) == ("server-away", "C1")
         assert [approval.uri for approval in await host.store.approvals()] == ["skill://flat/SKILL.md"]
 
 

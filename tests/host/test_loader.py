@@ -12,7 +12,7 @@ from adversarial.expecting import refused
 from adversarial.speaking import Refusal
 from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, make_dynamic, reference
 from rules import rule
-from skillwire.errors import OriginError, StoreError
+from skillwire.errors import StoreError, UpstreamError
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md, write_tree
 
@@ -241,7 +241,7 @@ async def test_a_skill_is_loaded_while_its_server_is_away(
         loaded = await host.load_skill("flat")
         assert getattr(loaded, "offline", None) is True
         assert "\nnote: " in (await host.load("flat")).text
-        assert reference(await host.read("flat", "notes.md")) == ("origin-away", "C1")
+        assert reference(await host.read("flat", "notes.md")) == ("server-away", "C1")
         assert person.kinds == ["load"]
         assert [line.facts.get("offline") for line in await host.lines() if line.what == "loaded"] == [
             False,
@@ -298,6 +298,6 @@ async def test_the_cache_holds_no_file_that_a_host_would_take_for_a_skill(
 async def test_an_origin_that_cannot_be_asked_now_is_no_unknown_skill(server: HostileServer, state: Path) -> None:
     async with StagedHost.open(servers={"one": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)
-        assert reference(await host.load(URI, origin="one")) == ("origin-away", "O1")
-        with pytest.raises(OriginError):
+        assert reference(await host.load(URI, origin="one")) == ("server-away", "C1")
+        with pytest.raises(UpstreamError):
             await host.find(f"one:{URI}")

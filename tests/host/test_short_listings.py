@@ -354,8 +354,8 @@ async def test_what_was_never_got_waits_for_its_server(server: HostileServer, st
         pass
     async with StagedHost.open(servers={"one": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)
-        assert reference(await host.load("flat")) == ("origin-away", "V7")
-        with refused(UpstreamError, "origin-away", "V7"):
+        assert reference(await host.load("flat")) == ("server-away", "V7")
+        with refused(UpstreamError, "server-away", "V7"):
             await host.approve("flat")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Ask
     from skillwire.host.host import SkillHost
 
-_AWAY = ("origin-away", "connection-lost", "timed-out", "not-connected", "not-allowed", "not-mcp", "server-failed")
+_AWAY = ("server-away", "connection-lost", "timed-out", "not-connected", "not-allowed", "not-mcp", "server-failed")
 
 
 @verb(

@@ -248,9 +248,14 @@ class ServerLink:
         return answer
 
     def away(self) -> UpstreamError:
-        """The error for a server that does not respond."""
+        """The error for a server that is not connected, or has not responded for a while."""
         name = f"the server {self.label!r}" if self.label else "the server"
-        return UpstreamError("server-away", f"{name} does not respond", "try again later")
+        return UpstreamError(
+            "server-away",
+            f"{name} cannot be reached now",
+            "try again later; what is in the cache can be used without it",
+            rule="C1",
+        )
 
     def _opened(self) -> AbstractAsyncContextManager[SkillsClient]:
         if isinstance(self._target, SkillsClient):

@@ -261,7 +261,7 @@ class Conversation:
         found: NamedEntry | None = None
         with span("load") as record:
             try:
-                found = await self._host.find(name, origin, whole=False)
+                found = await self._host.registry.find(name, origin)
                 record.set(origin=found.origin.label, skill=found.entry.uri)
                 found = _with_arguments(found, arguments)
                 given_arguments(found.entry)  # raises before the question if a required argument is missing

@@ -186,9 +186,7 @@ class ServerOrigin(RemoteCatalog):
         return [problem for problem in await super().problems() if problem.reference != "listing-partial"]
 
     async def find(self, uri: str) -> SkillEntry:
-        """Request one skill, which need not be listed (G1); ``OriginError`` if that is not possible now."""
-        if not self.is_connected:
-            raise _not_asked(self.label)
+        """Request one skill, which need not be listed (G1)."""
         return await self.ask_skill(uri)
 
     async def whole(self, entry: SkillEntry) -> SkillEntry:
@@ -208,16 +206,6 @@ class ServerOrigin(RemoteCatalog):
         if given or has_contents(whole) or whole.is_named:
             return whole
         return listed or whole
-
-    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
-        """One file, verified against ``entry`` (V1, V2, V4)."""
-        self._check_connected()
-        return await super().fetch(entry, uri)
-
-    async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
-        """One file about which nothing is promised (V7)."""
-        self._check_connected()
-        return await super().read_unverified(entry, uri)
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Connect, and follow the listing until cancelled. ``changed`` is called after each change."""
@@ -240,15 +228,6 @@ class ServerOrigin(RemoteCatalog):
             log.warning("the origin %r failed: %s [%s]", self.label, error.message, error.reference)
         super().lost(error)
 
-    def _check_connected(self) -> None:
-        if not self.is_connected:
-            raise UpstreamError(
-                "origin-away",
-                f"{self.label!r} cannot be reached now",
-                "try again later; skills that were loaded before work from the cache",
-                rule="C1",
-            )
-
     def _still_known(self, entry: SkillEntry) -> SkillEntry:
         """The last entry of the skill that the server gave."""
         known = self.held(entry.uri)
@@ -256,7 +235,7 @@ class ServerOrigin(RemoteCatalog):
             return known
         if not has_contents(entry):
             raise UpstreamError(
-                "origin-away",
+                "server-away",
                 f"{self.label!r} cannot be reached now, and its listing of {entry.uri!r:.300} has no digests",
                 "try again later",
                 rule="V7",
@@ -502,7 +481,3 @@ class OriginRegistry:
                 "use 1 to 64 letters, digits, - _ .",
                 rule="O1",
             )
-
-
-def _not_asked(label: str) -> OriginError:
-    return OriginError("origin-away", f"{label!r:.80} cannot be reached now", "try again later", rule="O1")

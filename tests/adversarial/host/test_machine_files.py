@@ -88,7 +88,7 @@ async def test_a_skill_that_is_a_file_of_this_machine_is_none(web: HostileOrigin
         for name, origin in ((uri, "evil"), (uri, None), (f"evil:{uri}", None), (uri, "mine")):
             result = await host.load(name, origin=origin)
             assert result.refusal is not None
-            assert result.refusal.reference in ("uri-invalid", "skill-unknown", "origin-away", "origin-unknown")
+            assert result.refusal.reference in ("uri-invalid", "skill-unknown", "server-away", "origin-unknown")
         assert web.read_uris() == []
 
 

@@ -264,7 +264,7 @@ async def test_a_desk_that_cannot_tell_does_not_say_that_the_content_is_another(
         place = await asked(at, server, state)
 
         async def away(*given: object) -> object:
-            raise UpstreamError("origin-away", "it is away", "try again")
+            raise UpstreamError("server-away", "it is away", "try again")
 
         at.host.registry.whole = away  # type: ignore[method-assign, assignment]
         page = await at.get(place)

@@ -203,7 +203,7 @@ async def test_a_skill_that_was_never_read_and_cannot_be_read_now_is_marked(
         async with desk_of(host) as at:
             page = await at.get("/skill/acme/flat")
             assert page.count('class="muted reason"') == 2
-            assert "origin-away" in page
+            assert "server-away" in page
             assert 'class="empty"' in page
             await at.get("/file/acme/flat?path=notes.md", 502)
 
