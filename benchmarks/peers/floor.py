@@ -1,9 +1,10 @@
 """The floor: bare ASGI that sends prepared bytes, on the same web server as ours, set up as ours is.
 
-    python -m benchmarks.peers.floor ANSWERS
+    python -m benchmarks.peers.floor ANSWERS [starlette]
 
 It decodes the request, looks the answer up and puts the request's id into it: what no server can do without.
-``ANSWERS`` is what our server answered (``answers.py``), so that both send the same bytes.
+``ANSWERS`` is what our server answered (``answers.py``), so that both send the same bytes. With ``starlette`` it
+is a route of Starlette, as a person would write it by hand.
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 _HEADERS = [(b"content-type", b"application/json")]
 
@@ -40,13 +47,21 @@ class Floor:
         while message.get("more_body"):
             message = await receive()
             body += message["body"]
-        request = json.loads(body)
-        params = request["params"]
-        head, tail = self._answers[request["method"], params.get("uri") or params.get("cursor")]
-        answer = b"%b%d%b" % (head, request["id"], tail)
+        answer = self.answer(json.loads(body))
         length = (b"content-length", b"%d" % len(answer))
         await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, length]})
         await send({"type": "http.response.body", "body": answer})
+
+    def answer(self, request: dict[str, Any]) -> bytes:
+        params = request["params"]
+        head, tail = self._answers[request["method"], params.get("uri") or params.get("cursor")]
+        return b"%b%d%b" % (head, request["id"], tail)
+
+    def starlette(self) -> Starlette:
+        async def answer(request: Request) -> Response:
+            return Response(self.answer(await request.json()), media_type="application/json")
+
+        return Starlette(routes=[Route("/mcp", answer, methods=["POST"])])
 
 
 def run(app: Any, lifespan: Literal["on", "off"] = "off") -> None:
@@ -66,4 +81,5 @@ async def _serve(app: Any, lifespan: Literal["on", "off"]) -> None:
 
 
 if __name__ == "__main__":
-    run(Floor(read_answers(sys.argv[1])))
+    floor = Floor(read_answers(sys.argv[1]))
+    run(floor.starlette() if sys.argv[2:] == ["starlette"] else floor)

@@ -31,8 +31,8 @@ def ours(root: Path, *words: str) -> list[str]:
     return [SKILLWIRE, "serve", str(root), "--http", "0", *words]
 
 
-def _module(name: str) -> Callable[[Path, Path], list[str]]:
-    return lambda _root, answers: [sys.executable, "-m", f"benchmarks.peers.{name}", str(answers)]
+def _module(name: str, *words: str) -> Callable[[Path, Path], list[str]]:
+    return lambda _root, answers: [sys.executable, "-m", f"benchmarks.peers.{name}", str(answers), *words]
 
 
 def _node(script: str) -> Callable[[Path, Path], list[str]]:
@@ -49,7 +49,9 @@ def _fastmcp(root: Path, _answers: Path) -> list[str]:
 
 SERVERS: dict[str, Server] = {
     OURS: Server("skillwire", lambda root, _answers: ours(root)),
+    "uncached": Server("skillwire, each answer made again", lambda root, _answers: ours(root, "--replay", "0")),
     FLOOR: Server("floor: bare ASGI", _module("floor"), replays=True),
+    "starlette": Server("bare Starlette", _module("floor", "starlette"), replays=True),
     "python-sdk": Server("official Python SDK 2.3, from a dict", _module("python_sdk"), replays=True),
     "typescript": Server("official TypeScript SDK 2.4.0", _node("typescript.mjs")),
     "fastmcp": Server("FastMCP 4.1.2", _fastmcp),
