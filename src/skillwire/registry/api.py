@@ -48,7 +48,7 @@ from skillwire.registry.publication import make_manifest
 from skillwire.search.text import parse_query
 from skillwire.server.access import digest_token
 from skillwire.skill.archive import pack
-from skillwire.skill.digest import digest_of, parse_digest
+from skillwire.skill.entry import digest_of, parse_digest
 from skillwire.skill.uri import SKILL_MD, skill_md_uri
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from functools import total_ordering
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from skillwire.errors import FormatError
-from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
