@@ -339,7 +339,7 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "store/sqlite.py",
+        "store/sql.py",
         "tests/contracts/test_store_contract.py tests/contracts/test_store_questions.py",
         (
             "sqlite-denial-ends-an-approval-of-other-content",

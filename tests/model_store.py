@@ -23,7 +23,7 @@ from skillwire.store.contract import (
     Store,
     StoredOrigin,
 )
-from skillwire.store.sqlite import question_to_text, too_many_questions
+from skillwire.store.sql import question_to_text, too_many_questions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

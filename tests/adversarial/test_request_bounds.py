@@ -17,7 +17,7 @@ from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.http_protocol import ChunkedTransport, Connections
 from skillwire.server.skills import Skills, build_server
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 from skillwire.web.desk.app import DeskServer
 from trees import small_tree, write_tree
 

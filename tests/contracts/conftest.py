@@ -31,7 +31,7 @@ from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
-from skillwire.store.sqlite import MemoryStore, SqliteStore
+from skillwire.store.sql import MemoryStore, SqlStore
 from skillwire.testing import Sample
 from trees import files_of, small_tree, write_tree
 
@@ -299,7 +299,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "empty.db"
 
     async def make() -> None:
-        await (await SqliteStore.open(path, patience=60)).close()
+        await (await SqlStore.open(path, patience=60)).close()
 
     anyio.run(make)
     return path
@@ -312,6 +312,6 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Pat
     elif request.param == "model":
         store = ModelStore()
     else:
-        store = await SqliteStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
+        store = await SqlStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
     yield store
     await store.close()

@@ -18,7 +18,7 @@ from rules import rule
 from skillwire.skill.approval import EXECUTE, Approval, contents_of, covers
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
 from skillwire.store.contract import Answered, LogLine, Question, SeenEntries, StoredOrigin
-from skillwire.store.sqlite import SqliteStore
+from skillwire.store.sql import SqlStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -482,7 +482,7 @@ def test_a_store_agrees_with_the_model_after_any_history(
     async def live() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = shutil.copy(empty_store, Path(folder) / "store.db")
-            model, disk = ModelStore(), await SqliteStore.open(path, patience=60)
+            model, disk = ModelStore(), await SqlStore.open(path, patience=60)
             try:
                 for step in history:
                     assert await take(model, step) == await take(disk, step)

@@ -14,7 +14,7 @@ from skillwire.errors import LimitError
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
 from skillwire.skill.entry import DYNAMIC, Partial, SkillEntry, build_entry
 from skillwire.skill.hidden import HiddenFind, HiddenKind
-from skillwire.store import sqlite
+from skillwire.store import sql
 from skillwire.store.contract import (
     KEPT_SECONDS,
     LARGEST_QUESTION,
@@ -106,7 +106,7 @@ async def test_only_so_many_questions_are_open_and_expired_ones_do_not_count(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An asker that runs wild locks nobody out for long."""
-    for module in (model_store, sqlite):
+    for module in (model_store, sql):
         monkeypatch.setattr(module, "MOST_QUESTIONS", 8)
     for number in range(8):
         await store.put_question(question(str(number)))

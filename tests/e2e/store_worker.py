@@ -6,6 +6,7 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -13,15 +14,16 @@ import anyio
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.store.contract import Answered, LogLine
-from skillwire.store.sqlite import SqliteStore
-from skillwire.store.sqlite_file import MIGRATIONS, migrate
+from skillwire.store.schema import HOST_SCHEMA
+from skillwire.store.sql import SqlStore
+from skillwire.store.sqlite import SqliteDatabase, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 PATIENCE = 60
 FILES = 200  # enough that an approval is several pages of the file
-LATER = (*MIGRATIONS, *((f"INSERT INTO origins VALUES ('migration-{n}', '{{}}', {n})",) for n in range(5)))
+LATER = (*HOST_SCHEMA.sqlite, *((f"INSERT INTO origins VALUES ('migration-{n}', '{{}}', {n})",) for n in range(5)))
 
 
 def approval(worker: str, n: int) -> Approval:
@@ -40,7 +42,7 @@ def say(text: object) -> None:
 
 async def write(path: str, worker: str, count: str) -> None:
     """Approve, and take every third approval back. Whatever was said has been acknowledged."""
-    store = await SqliteStore.open(path, patience=PATIENCE)
+    store = await SqlStore.open(path, patience=PATIENCE)
     say("ready")
     sys.stdin.readline()
     for n in range(int(count)):
@@ -60,9 +62,10 @@ async def write_by_half(path: str, what: str, statement: str) -> None:
             say("ready")
             sys.stdin.readline()
 
-    store = await SqliteStore.open(path)
-    assert store._connection is not None
-    store._connection.set_trace_callback(halt)
+    store = await SqlStore.open(path)
+    assert isinstance(store.database, SqliteDatabase)
+    assert store.database._connection is not None
+    store.database._connection.set_trace_callback(halt)
     if what == "approve":
         await store.put_approval(approval("ada", 1), line("approved", "ada", 1))
     else:
@@ -74,7 +77,7 @@ async def open_each() -> None:
     say("ready")
     for path in sys.stdin:
         try:
-            store = await SqliteStore.open(path.strip(), patience=PATIENCE)
+            store = await SqlStore.open(path.strip(), patience=PATIENCE)
             await store.log(LogLine("read", "acme", "", str(os.getpid()), 1.0))
             await store.close()
             say("used")
@@ -84,7 +87,7 @@ async def open_each() -> None:
 
 async def answer_each(path: str, who: str) -> None:
     """Answer each question whose id comes in, and say whether that was the answer."""
-    store = await SqliteStore.open(path, patience=PATIENCE)
+    store = await SqlStore.open(path, patience=PATIENCE)
     say("ready")
     for key in sys.stdin:
         say(await store.answer_question(key.strip(), Answered(yes=True, by=who, at=1.0)))
@@ -96,7 +99,7 @@ async def migrate_each() -> None:
     say("ready")
     for path in sys.stdin:
         with closing(sqlite3.connect(path.strip(), isolation_level=None, timeout=PATIENCE)) as connection:
-            migrate(connection, LATER)
+            migrate(connection, replace(HOST_SCHEMA, sqlite=LATER))
         say("migrated")
 
 
@@ -111,7 +114,7 @@ async def migrate_by_half(path: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.create_function("halt", 0, halt)
         half = ("CREATE TABLE half (x)", "INSERT INTO half VALUES (1)", "INSERT INTO half SELECT halt()")
-        migrate(connection, (*MIGRATIONS, half))
+        migrate(connection, replace(HOST_SCHEMA, sqlite=(*HOST_SCHEMA.sqlite, half)))
 
 
 async def use(path: str, user: str = "") -> None:
@@ -121,7 +124,7 @@ async def use(path: str, user: str = "") -> None:
         os.setgid(int(user))
         os.setuid(int(user))
     try:
-        store = await SqliteStore.open(path, patience=1)
+        store = await SqlStore.open(path, patience=1)
         try:
             say(f"{len(await store.approvals())} approvals")
             await store.log(LogLine("read", "acme", "", "ada", 1.0))

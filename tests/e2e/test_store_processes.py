@@ -25,8 +25,8 @@ from e2e.talking import PATIENCE, kill_group
 from rules import rule
 from skillwire.skill.entry import build_entry
 from skillwire.store.contract import Answered, LogLine, Question, SeenEntries
-from skillwire.store.sqlite import SqliteStore
-from skillwire.store.sqlite_file import MIGRATIONS
+from skillwire.store.schema import HOST_SCHEMA
+from skillwire.store.sql import SqlStore
 from starting import python_command
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def look(path: Path) -> tuple[list[Approval], list[LogLine]]:
     """All approvals and all lines, by a process that comes later."""
 
     async def ask() -> tuple[list[Approval], list[LogLine]]:
-        store = await SqliteStore.open(path)
+        store = await SqlStore.open(path)
         try:
             return list(await store.approvals()), list(await store.lines(limit=100_000))
         finally:
@@ -124,7 +124,7 @@ def made(path: Path) -> Path:
     """A store with one approval."""
 
     async def make() -> None:
-        store = await SqliteStore.open(path)
+        store = await SqlStore.open(path)
         await store.put_approval(approval("ada", 0), line("approved", "ada", 0))
         await store.put_entries("acme", SeenEntries((), 1.0))
         await store.close()
@@ -181,7 +181,7 @@ def test_of_processes_that_answer_at_once_one_is_first_and_others_notice(path: P
     """The asker learns the answer of the one who was told that theirs is it."""
 
     async def ask_all(processes: list[Process]) -> None:
-        store = await SqliteStore.open(path)
+        store = await SqlStore.open(path)
         entry = build_entry("flat", {"name": "flat", "description": "x"}, [("SKILL.md", f"sha256:{0:064}", 1)])
         for number in range(8):
             await store.put_question(Question(str(number), "load", "acme", entry, "test", 0.0, 2.0))
@@ -231,7 +231,7 @@ def test_processes_may_make_a_new_store_at_once(tmp_path: Path) -> None:
             for process in processes:
                 process.tell(str(path))
             assert [process.hear() for process in processes] == ["used"] * 3
-            assert query(path, "PRAGMA user_version") == [len(MIGRATIONS)]
+            assert query(path, "PRAGMA user_version") == [len(HOST_SCHEMA.sqlite)]
             assert len(query(path, "SELECT number FROM log")) == 3
             assert path.stat().st_mode & 0o777 == 0o600
             assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -255,7 +255,7 @@ def test_a_process_killed_in_the_middle_of_a_migration_leaves_the_old_store(made
     with Process("migrate_by_half", str(made)) as process:
         assert process.hear() == "ready"
         process.kill()
-    assert query(made, "PRAGMA user_version") == [len(MIGRATIONS)]
+    assert query(made, "PRAGMA user_version") == [len(HOST_SCHEMA.sqlite)]
     assert query(made, "SELECT name FROM sqlite_master WHERE name = 'half'") == []
     assert look(made) == before
 

@@ -148,7 +148,7 @@ async def test_what_killed_processes_left_is_cleared_away_when_a_host_starts(
 
 async def fill(host: StagedHost) -> None:
     """Let the database take what its pages hold, and not one page more."""
-    connection: sqlite3.Connection = host.store._connection  # type: ignore[attr-defined]
+    connection: sqlite3.Connection = host.store.database._connection  # type: ignore[attr-defined]
     [pages] = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
     for size in (3000, 300, 30, 1):

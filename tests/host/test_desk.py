@@ -20,7 +20,7 @@ from skillwire.host.desk import LIVES_SECONDS, ask_at_desk, give_answer, request
 from skillwire.skill.approval import EXECUTE
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, LogLine
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ async def test_a_store_of_ones_own_will_do(host: StagedHost) -> None:
 @rule("B1", "B3")
 async def test_what_is_refused_by_the_store_is_refused(host: StagedHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent is told, and does not wait for what nobody can see."""
-    monkeypatch.setattr("skillwire.store.sqlite.MOST_QUESTIONS", 0)
+    monkeypatch.setattr("skillwire.store.sql.MOST_QUESTIONS", 0)
     assert reference(await load(host))[0] == "questions-too-many"
 
 

@@ -17,7 +17,7 @@ from skillwire.host.origins import Names, OriginRegistry
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill import digest_of, format_uri
 from skillwire.skill.entry import Resource, SkillEntry
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from host.stage import SECONDS, Person, StagedHost, hosting
 from rules import rule
 from skillwire.client.connection import pause_before
 from skillwire.errors import OriginError, StoreError
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ async def main(host):
     def trace(statement):
         if statement.startswith("COMMIT"):
             stop()
-    host.store._connection.set_trace_callback(trace)
+    host.store.database._connection.set_trace_callback(trace)
     await host.load_skill("flat")
 
 anyio.run(lambda: run(main))

@@ -11,7 +11,7 @@ from host.stage import Person, StagedHost, hosting, reference
 from rules import rule
 from skillwire.host.context import LIST, LOAD, READ, ToolShape, tool_definitions
 from skillwire.lowlevel import READ_RESOURCE_TOOL, READ_SKILL_TOOL
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,7 +33,7 @@ from skillwire.server.http import embedding_options
 from skillwire.server.page import SourceStatus
 from skillwire.server.skills import Skills, ignore_problem
 from skillwire.store.content_cache import ContentCache
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 
 if TYPE_CHECKING:
     import os

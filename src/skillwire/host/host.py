@@ -37,7 +37,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import claimed_contents, contents_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.store.contract import LogLine
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence

@@ -15,7 +15,7 @@ from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
 from skillwire.skill.uri import fold
 from skillwire.store.content_cache import ContentCache, check_place
-from skillwire.store.sqlite import SqliteStore
+from skillwire.store.sql import SqlStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +39,9 @@ def state_folder(state: str | Path = USER) -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
 
 
-async def open_store(state: str | Path = USER) -> SqliteStore:
+async def open_store(state: str | Path = USER) -> SqlStore:
     """Open the store of the host with this state folder."""
-    return await SqliteStore.open(state_folder(state) / "host.sqlite3")
+    return await SqlStore.open(state_folder(state) / "host.sqlite3")
 
 
 def open_cache(state: str | Path = USER, folders: Sequence[Path] = ()) -> ContentCache:

@@ -179,7 +179,7 @@ def test_an_answer_that_comes_too_late_is_an_error(
     async def late(*given: Any) -> bool:
         return False
 
-    monkeypatch.setattr("skillwire.store.sqlite.SqliteStore.answer_question", late)
+    monkeypatch.setattr("skillwire.store.sql.SqlStore.answer_question", late)
     assert run_questions(state, "abc", *YES) == 1
     assert "[question-gone]" in capsys.readouterr().err
 

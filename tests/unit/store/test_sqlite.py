@@ -16,10 +16,11 @@ from rules import rule
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.store import sqlite_file
+from skillwire.store import sqlite
 from skillwire.store.contract import LogLine, SeenEntries
-from skillwire.store.sqlite import SqliteStore
-from skillwire.store.sqlite_file import MIGRATIONS
+from skillwire.store.schema import HOST_SCHEMA
+from skillwire.store.sql import SqlStore
+from skillwire.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,8 +38,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(path: Path | str, patience: float = 60) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(path, patience=patience)
+async def opened(path: Path | str, patience: float = 60) -> AsyncIterator[SqlStore]:
+    store = await SqlStore.open(path, patience=patience)
     try:
         yield store
     finally:
@@ -62,8 +63,9 @@ def snapshot(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.parent.iterdir()}
 
 
-def connection_of(store: SqliteStore) -> sqlite3.Connection:
-    connection = store._connection
+def connection_of(store: SqlStore) -> sqlite3.Connection:
+    assert isinstance(store.database, SqliteDatabase)
+    connection = store.database._connection
     assert connection is not None
     return connection
 
@@ -71,7 +73,7 @@ def connection_of(store: SqliteStore) -> sqlite3.Connection:
 async def refusal(path: Path, patience: float = 60) -> StoreError:
     """How opening is refused; no message names a place beyond the file."""
     with pytest.raises(StoreError) as caught:
-        await SqliteStore.open(path, patience=patience)
+        await SqlStore.open(path, patience=patience)
     return without_places(caught.value, path)
 
 
@@ -117,7 +119,7 @@ async def test_news_logged_by_two_stores_at_once_is_added_once(path: Path) -> No
     async with opened(path) as one, opened(path) as other:
         added: list[int] = []
 
-        async def note(store: SqliteStore) -> None:
+        async def note(store: SqlStore) -> None:
             added.append(await store.log_news([line, line]))
 
         async with anyio.create_task_group() as group:
@@ -185,7 +187,7 @@ async def test_a_listing_written_by_the_first_version_can_still_be_read(path: Pa
 
 
 async def test_a_closed_store_refuses(path: Path) -> None:
-    store = await SqliteStore.open(path)
+    store = await SqlStore.open(path)
     await store.close()
     for call in (store.origins, lambda: store.log(LINE)):
         with pytest.raises(StoreError) as caught:
@@ -194,7 +196,7 @@ async def test_a_closed_store_refuses(path: Path) -> None:
 
 
 async def test_closing_waits_for_the_call_under_way_even_if_cancelled(path: Path) -> None:
-    store = await SqliteStore.open(path)
+    store = await SqlStore.open(path)
     async with anyio.create_task_group() as group:
         group.start_soon(store.log, LINE)
         await anyio.lowlevel.checkpoint()  # it has begun
@@ -218,9 +220,9 @@ async def test_the_log_only_grows(path: Path) -> None:
     for attempt in (
         "UPDATE log SET who = 'eve'",
         "DELETE FROM log",
-        "INSERT OR REPLACE INTO log VALUES (1, 'read', 'a', 'b', 'eve', 1, '{}')",
+        "INSERT OR REPLACE INTO log VALUES (1, 'read', 'a', 'b', 'eve', 1, '{}', '')",
         "REPLACE INTO log SELECT * FROM log",
-        "INSERT INTO log VALUES (1, 'read', 'a', 'b', 'eve', 1, '{}') ON CONFLICT DO UPDATE SET who = 'eve'",
+        "INSERT INTO log VALUES (1, 'read', 'a', 'b', 'eve', 1, '{}', '') ON CONFLICT DO UPDATE SET who = 'eve'",
     ):
         with raw(path) as other, pytest.raises(sqlite3.IntegrityError) as caught:
             other.execute(attempt)
@@ -396,9 +398,9 @@ async def test_switching_to_wal_waits_for_others(path: Path, monkeypatch: pytest
         if len(pauses) == 3:
             other.execute("COMMIT")
 
-    use_wal = sqlite_file._use_wal
-    monkeypatch.setattr(sqlite_file, "_use_wal", hold)
-    monkeypatch.setattr(sqlite_file.time, "sleep", pause)
+    use_wal = sqlite._use_wal
+    monkeypatch.setattr(sqlite, "_use_wal", hold)
+    monkeypatch.setattr(sqlite.time, "sleep", pause)
     with closing(other):
         async with opened(path) as store:
             assert connection_of(store).execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -410,7 +412,7 @@ async def test_a_switch_to_wal_that_others_never_allow_ends_as_busy(
     path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
 ) -> None:
     put_file(path)
-    monkeypatch.setattr(sqlite_file, "migrate", lambda connection: None)
+    monkeypatch.setattr(sqlite, "migrate", lambda connection, schema: None)
     with raw(path) as other:
         other.execute("CREATE TABLE t (x)")
         other.execute(f"BEGIN {lock}")
@@ -462,7 +464,7 @@ async def test_an_error_of_the_disk_becomes_an_error_of_the_store(
         return fail
 
     for code, reference in references.items():
-        monkeypatch.setattr(sqlite_file.os, "mkdir", failing(code))
+        monkeypatch.setattr(sqlite.os, "mkdir", failing(code))
         assert (await refusal(path)).reference == reference
 
 
@@ -479,7 +481,7 @@ def test_a_failure_of_the_disk_has_a_plain_message(code: str, reference: str) ->
     """A full disk has several codes, and none of them is shown."""
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode, error.sqlite_errorname = getattr(sqlite3, code), code
-    with pytest.raises(StoreError) as caught, sqlite_file.translated_errors("host.sqlite3"):
+    with pytest.raises(StoreError) as caught, sqlite.translated_errors("host.sqlite3"):
         raise error
     assert caught.value.reference == reference
     assert caught.value.hint
@@ -523,7 +525,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_not_touched(path: Path)
         await store.put_approval(APPROVAL, LINE)
     with raw(path) as other:
         other.execute("ALTER TABLE approvals ADD COLUMN until REAL")
-        other.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        other.execute(f"PRAGMA user_version = {len(HOST_SCHEMA.sqlite) + 1}")
     before = snapshot(path)
     assert (await refusal(path)).reference == "store-newer"
     assert snapshot(path) == before
@@ -534,7 +536,7 @@ async def test_a_store_made_newer_while_it_is_open_is_not_written_any_more(path:
     async with opened(path) as store:
         await store.put_approval(APPROVAL, LINE)
         with raw(path) as other:
-            other.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+            other.execute(f"PRAGMA user_version = {len(HOST_SCHEMA.sqlite) + 1}")
         for call in (store.log(LINE), store.remove_approval("acme", APPROVAL.uri, LINE)):
             with pytest.raises(StoreError) as caught:
                 await call

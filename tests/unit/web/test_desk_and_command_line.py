@@ -27,7 +27,7 @@ from skillwire.server.http import listen
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 from skillwire.web.desk.app import DeskServer
 
 if TYPE_CHECKING:

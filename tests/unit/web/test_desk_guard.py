@@ -14,7 +14,7 @@ from desks import FLAT, at_desk
 from skillwire.errors import OriginError
 from skillwire.host.host import SkillHost
 from skillwire.server.http import listen
-from skillwire.store.sqlite import MemoryStore
+from skillwire.store.sql import MemoryStore
 from skillwire.web.desk.app import DeskServer
 from skillwire.web.desk.guard import REFUSALS
 

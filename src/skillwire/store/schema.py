@@ -1,0 +1,83 @@
+"""The tables of the store of hosts and gateways, in each engine.
+
+The log is append-only: triggers refuse to change or remove a line. They protect against defects in this package,
+not against the owner of the database.
+
+A released migration is never edited. New ones are appended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from skillwire.store.database import Schema
+
+if TYPE_CHECKING:
+    from skillwire.store.database import Migration
+
+DECIDING: Final = "what IN ('approved', 'denied', 'revoked', 'enabled')"
+"""The condition of the partial index ``log_of_decisions``; SQLite uses the index only for the same text."""
+
+_SQLITE: tuple[Migration, ...] = (
+    (
+        "CREATE TABLE origins (label TEXT NOT NULL PRIMARY KEY, settings TEXT NOT NULL, added_at REAL NOT NULL)"
+        " WITHOUT ROWID",
+        # One row per origin: a listing is written and read completely, so rows per skill would be slower.
+        "CREATE TABLE entries (label TEXT NOT NULL PRIMARY KEY, entries TEXT NOT NULL, at REAL NOT NULL,"
+        " is_complete INTEGER NOT NULL)",
+        # A1: the contents are one value. They are never searched, and a part of them would be another approval.
+        "CREATE TABLE approvals (origin TEXT NOT NULL, uri TEXT NOT NULL, contents TEXT NOT NULL,"
+        " who TEXT NOT NULL, at REAL NOT NULL, grants TEXT NOT NULL, PRIMARY KEY (origin, uri))",
+        # AUTOINCREMENT: the number of a line is never used again.
+        "CREATE TABLE log (number INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, origin TEXT NOT NULL,"
+        " uri TEXT NOT NULL, who TEXT NOT NULL, at REAL NOT NULL, facts TEXT NOT NULL)",
+        # An index entry ends with the number of the line, so the newest lines need no sorting.
+        "CREATE INDEX log_of_origin ON log (origin)",
+        "CREATE INDEX log_of_uri ON log (uri)",
+        "CREATE TRIGGER log_is_not_changed BEFORE UPDATE ON log"
+        " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+        "CREATE TRIGGER log_is_not_cut BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+        # INSERT OR REPLACE removes a row without firing the trigger above.
+        "CREATE TRIGGER log_is_not_replaced BEFORE INSERT ON log"
+        " WHEN EXISTS (SELECT 1 FROM log WHERE number = NEW.number)"
+        " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    ),
+    (
+        # An answer is in the row of its question, so that only the first one is stored. ``content`` is the
+        # fingerprint that a decision about a skill must match; empty if nothing can be verified.
+        "CREATE TABLE questions (id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, origin TEXT NOT NULL,"
+        " uri TEXT NOT NULL, content TEXT NOT NULL, question TEXT NOT NULL, asked_at REAL NOT NULL,"
+        " waits_until REAL NOT NULL, answer TEXT)",
+        # For the newest decision about each skill: most lines of the log are reads.
+        "CREATE INDEX log_of_decisions ON log (origin, uri) WHERE what IN ('approved', 'denied', 'revoked')",
+    ),
+    (
+        # Counts changes. SQLite's own counter would also count renewed questions.
+        "CREATE TABLE news (number INTEGER NOT NULL)",
+        "INSERT INTO news (number) VALUES (0)",
+    ),
+    (
+        # To enable a declined skill again is a decision too.
+        "DROP INDEX log_of_decisions",
+        "CREATE INDEX log_of_decisions ON log (origin, uri)"
+        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
+    ),
+    (
+        # Requested entries, with more detail than the listed ones. Earlier, hosts stored them in the listing.
+        "CREATE TABLE asked_entries (label TEXT NOT NULL, uri TEXT NOT NULL, entry TEXT NOT NULL,"
+        " PRIMARY KEY (label, uri)) WITHOUT ROWID",
+        "DELETE FROM entries",
+    ),
+    (
+        # Which kind of request a decision answers. It was read from ``facts`` with JSON functions, which differ
+        # between engines and fail for some valid texts.
+        "ALTER TABLE log ADD COLUMN kind TEXT NOT NULL DEFAULT ''",
+        "DROP TRIGGER log_is_not_changed",
+        "UPDATE log SET kind = coalesce(json_extract(facts, '$.kind'), '')"
+        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled') AND json_valid(facts)",
+        "CREATE TRIGGER log_is_not_changed BEFORE UPDATE ON log"
+        " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    ),
+)
+
+HOST_SCHEMA: Final = Schema("host", b"skwr", _SQLITE)
