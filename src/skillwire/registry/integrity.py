@@ -1,0 +1,147 @@
+"""What ``skillwire registry fsck`` finds: each function checks one part, and returns faults and where to go on.
+
+The database keeps references by itself; these checks also find what a damaged disk or another program did. Each
+call is one snapshot of a small part, so a registry can be checked while it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from skillwire.registry import lookup, records
+from skillwire.registry.contract import Fault
+from skillwire.registry.model import build_manifest
+from skillwire.skill.entry import digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from skillwire.store.database import Session
+
+AT_ONCE: Final = 100
+_BYTES_AT_ONCE: Final = 16 * 1024 * 1024
+
+
+def blobs(session: Session, after: str) -> tuple[list[Fault], str | None]:
+    """Hash the bytes of some files again."""
+    faults: list[Fault] = []
+    some = session.rows("SELECT digest, size FROM blob WHERE digest > ? ORDER BY digest LIMIT ?", after, AT_ONCE)
+    total, last = 0, None
+    for digest, size in some:
+        [(data,)] = session.rows("SELECT data FROM blob WHERE digest = ?", digest)
+        if digest_of(bytes(data)) != digest or len(data) != size:
+            faults.append(Fault("blob-damaged", digest, "the stored bytes do not have this digest or size"))
+        last, total = digest, total + len(data)
+        if total > _BYTES_AT_ONCE:
+            break
+    return faults, last
+
+
+def uploads(session: Session, after: str) -> tuple[list[Fault], str | None]:
+    """Compare the sizes of the uploads of some namespaces, and find uploads without bytes."""
+    keys = session.rows("SELECT key, bytes FROM namespace WHERE key > ? ORDER BY key LIMIT ?", after, AT_ONCE)
+    faults: list[Fault] = []
+    for key, counted in keys:
+        [(size,)] = session.rows(
+            "SELECT coalesce(sum(b.size), 0) FROM upload u JOIN blob b ON b.digest = u.digest WHERE u.key = ?", key
+        )
+        if size != counted:
+            faults.append(Fault("bytes-differ", key[:-1], f"{counted} bytes are counted, and {size} are stored"))
+        lost = session.rows(
+            "SELECT u.digest FROM upload u LEFT JOIN blob b ON b.digest = u.digest"
+            " WHERE u.key = ? AND b.digest IS NULL ORDER BY u.digest",
+            key,
+        )
+        faults += [
+            Fault("blob-missing", digest, f"{key[:-1]} has this file without its bytes") for (digest,) in lost
+        ]
+    return faults, keys[-1][0] if keys else None
+
+
+def skills(session: Session, after: str) -> tuple[list[Fault], str | None]:
+    """Check the versions, channels and served row of some skills."""
+    some = session.rows(
+        "SELECT id, path, key FROM skill WHERE path > ? ORDER BY path LIMIT ?", after, max(1, AT_ONCE // 10)
+    )
+    faults = [fault for skill, path, key in some for fault in _skill(session, skill, path, key)]
+    return faults, some[-1][1] if some else None
+
+
+def served(session: Session, after: str) -> tuple[list[Fault], str | None]:
+    """Find served rows without a skill."""
+    some = session.rows(
+        "SELECT p.path, s.path FROM served p LEFT JOIN skill s ON s.id = p.skill_id"
+        " WHERE p.path > ? ORDER BY p.path LIMIT ?",
+        after,
+        AT_ONCE,
+    )
+    faults = [
+        Fault("served-differs", path, "a skill is served that does not exist") for path, of in some if path != of
+    ]
+    return faults, some[-1][0] if some else None
+
+
+def _skill(session: Session, skill: int, path: str, key: str) -> Iterator[Fault]:
+    for version_id, version, digest, manifest, deleted in session.rows(
+        "SELECT id, version, digest, manifest, deleted FROM version WHERE skill_id = ? ORDER BY id", skill
+    ):
+        yield from _version(session, f"{path}@{version}", key, version_id, digest, manifest, deleted)
+    for name, version, yanked, deleted in session.rows(
+        "SELECT c.name, v.version, v.yanked, v.deleted FROM channel c LEFT JOIN version v"
+        " ON v.id = c.version_id AND v.skill_id = c.skill_id WHERE c.skill_id = ? ORDER BY c.name",
+        skill,
+    ):
+        if version is None or yanked is not None or deleted is not None:
+            state = "missing" if version is None else "yanked" if deleted is None else "deleted"
+            yield Fault("channel-invalid", f"{path}@{name}", f"it points to the {state} version {version}")
+    yield from _served(session, skill, path, key)
+
+
+def _version(
+    session: Session, where: str, key: str, version: int, digest: str, manifest: Any, deleted: str | None
+) -> Iterator[Fault]:
+    rows = session.rows(
+        "SELECT f.path, f.digest, f.key, b.size FROM version_file f LEFT JOIN upload u"
+        " ON u.key = f.key AND u.digest = f.digest LEFT JOIN blob b ON b.digest = u.digest WHERE f.version_id = ?",
+        version,
+    )
+    if deleted is not None:
+        if rows or bytes(manifest):
+            yield Fault("version-not-deleted", where, "its content is still stored")
+        return
+    try:
+        content = records.manifest_from_bytes(bytes(manifest), digest)
+        intact = content == build_manifest(content.frontmatter, content.files)
+    except (ValueError, TypeError, KeyError):
+        yield Fault("manifest-damaged", where, "its manifest cannot be read")
+        return
+    for path, of, _, size in rows:
+        if size is None:
+            yield Fault("blob-missing", of, f"{where} has it as {path!r:.200}")
+    expected = {(file.path, file.digest, key, file.size) for file in content.files}
+    known = {(path, of, own, size) for path, of, own, size in rows if size is not None}
+    if not intact or not known <= expected or len(rows) != len(expected):
+        yield Fault("manifest-differs", where, "its manifest does not match its digest or its files")
+
+
+def _served(session: Session, skill: int, path: str, key: str) -> Iterator[Fault]:
+    row = session.row(
+        "SELECT p.path, p.key, p.name, p.description, p.public, p.listed, p.document FROM served p"
+        " WHERE p.skill_id = ?",
+        skill,
+    )
+    try:
+        release = lookup.stable_release(session, skill)
+    except (ValueError, TypeError, KeyError):
+        return  # a fault of the version, which was reported
+    expected = None
+    if release is not None:
+        [(public,)] = session.rows("SELECT public FROM namespace WHERE key = ?", key)
+        description = str(release.manifest.frontmatter.get("description", ""))
+        name = path.rpartition("/")[2]
+        expected = (path, key, name, description, public, int(release.listed), records.release_to_bytes(release))
+    if row != expected and (row is None or (*row[:-1], bytes(row[-1])) != expected):
+        yield Fault("served-differs", path, "what is served is not the version of its channel stable")
+    found = session.rows("SELECT 1 FROM served_words WHERE rowid = ?", skill)
+    if bool(found) != (release is not None and release.listed):
+        yield Fault("search-differs", path, "it is found by the search and not listed, or the other way round")
