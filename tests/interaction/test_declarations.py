@@ -11,21 +11,17 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from http_server import serving_app
 from interaction.conftest import Wire
 from interaction.test_changes import PATIENCE, Heard
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills, connect
-from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
-from skillwire.server.access import new_token
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.server.skills import build_server
-from skillwire.types import Access
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.server.callers import Caller
 
 pytestmark = pytest.mark.anyio
 
@@ -150,76 +146,56 @@ async def test_a_function_and_a_folder_at_one_path_are_reported(tmp_path: Path) 
     assert set(found) == {"catalog-collision"}
 
 
-@pytest.mark.parametrize("kind", ["prefixes", "function"])
-async def test_a_caller_sees_what_the_function_returns(kind: str) -> None:
-    """In a listing, by its URI, and by reading. The path below a visible one is visible."""
-    asked: list[Caller] = []
-
-    def visible(caller: Caller) -> object:
-        asked.append(caller)
-        return ["acme"] if kind == "prefixes" else lambda path: path == "acme"
-
-    catalog = MemoryCatalog([skill("acme/refunds"), skill("other/secret")])
-    skills = Skills(catalog, visible=visible)  # pyright: ignore[reportArgumentType]
-    async with connect(skills.attach(MCPServer("test"))) as client:
-        assert [entry.path async for entry in client.list_skills()] == ["acme/refunds"]
-        with pytest.raises((NotFoundError, ProtocolError)):
-            await client.get_skill("skill://other/secret/SKILL.md")
-        with pytest.raises((NotFoundError, ProtocolError)):
-            await client.read_unverified("skill://other/secret/SKILL.md")
-    assert asked[0].subject is None
-    assert asked[-1].request is not None
-    assert asked[-1].request.method
+def test_a_source_of_the_wrong_kind_is_a_type_error() -> None:
+    for wrong in (3, ["a", "b"], None):
+        with pytest.raises(TypeError, match="give folders, archives and catalogs"):
+            Skills(wrong)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize("kind", ["the same prefixes", "other prefixes", "function"])
-async def test_requests_of_many_callers_leave_no_streams_open(
-    kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("nowhere", "Path(__file__).parent / 'nowhere'"),
+        ("https://example.com/mcp", "connect(url)"),
+        ("notes.txt", "the folder around it"),
+    ],
+)
+def test_a_source_that_is_not_a_folder_has_a_hint(
+    source: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Listing, prompts, tools, search, and the index, also if each request has other prefixes."""
-    for name in ("callers._MOST_VIEWS", "dialect._MAX_NAMES", "dialect._MAX_INDEXES"):
-        monkeypatch.setattr(f"skillwire.server.{name}", 2)
-    catalog, count = MemoryCatalog([skill("acme/refunds"), skill("other/secret")]), 0
-
-    def visible(caller: Caller) -> object:
-        nonlocal count
-        count += 1
-        if kind == "function":
-            return lambda path: path == "acme"
-        return ["acme", f"user-{count}"] if kind == "other prefixes" else ["acme"]
-
-    skills = Skills(catalog, visible=visible)  # pyright: ignore[reportArgumentType]
-    async with Client(build_server(skills), mode=mode) as client:
-        for number in range(12):
-            assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["refunds"]
-            for tool, arguments in (
-                ("list_skills", {}),
-                ("search_skills", {"query": "refunds"}),
-                ("load_skill", {"skill": "refunds"}),
-            ):
-                assert not (await client.call_tool(tool, arguments)).is_error
-            await client.read_resource("skill://index.json")
-            if number == 0:
-                skills.skill(f"acme/new-{number}")(lambda: skill_md("other").decode())
-        # Two views, names and indexes that are kept, and three of the server itself.
-        assert len(catalog._feed._streams) <= 2 + 2 + 2 + 3
-    assert len(catalog._feed._streams) <= 2 + 1
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(NotFoundError) as caught:
+        Skills(source)
+    assert caught.value.reference == "folder-unknown"
+    assert hint in caught.value.hint
 
 
-async def test_a_caller_sees_what_both_the_access_file_and_the_function_allow() -> None:
-    subject, (token, digest) = "ada", new_token()
-    access = Access({digest: subject}, see={subject: ("acme", "other")})
-    catalog = MemoryCatalog([skill("acme/refunds"), skill("other/secret"), skill("third")])
-    skills = Skills(catalog, visible=lambda _: ["acme", "third"])
-    async with serving_app(skills.asgi(access=access)) as address:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with connect(f"{address}/mcp", headers=headers) as client:
-            assert [entry.path async for entry in client.list_skills()] == ["acme/refunds"]
+async def test_a_folder_without_skills_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Often it is the wrong folder."""
+    with caplog.at_level(logging.WARNING, "skillwire.skills"):
+        async with connect(Skills(tmp_path).attach(MCPServer("test"))):
+            with anyio.fail_after(PATIENCE):
+                while not caplog.records:
+                    await anyio.lowlevel.checkpoint()
+    assert [str(tmp_path) in record.message for record in caplog.records] == [True]
 
 
-async def test_text_instead_of_prefixes_is_an_error_and_reveals_nothing() -> None:
-    skills = Skills(MemoryCatalog([skill("acme/refunds")]), visible=lambda _: "acme")
-    async with connect(skills.attach(MCPServer("test"))) as client:
-        with pytest.raises(UpstreamError, match="Internal server error"):
-            [entry async for entry in client.list_skills()]
+def test_a_declaration_without_a_path_or_with_parameters_is_refused_at_once() -> None:
+    skills = Skills()
+    with pytest.raises(TypeError, match="write the path"):
+        skills.skill(lambda: "")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(FormatError) as caught:
+        skills.skill("refunds")(lambda order: "")  # pyright: ignore[reportArgumentType, reportUnknownLambdaType]
+    assert caught.value.reference == "generator-parameters"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("made", [None, 3, b"---", {"notes.md": "x"}, {"SKILL.md": 3}, lambda: "x"])
+async def test_a_function_that_returns_something_else_is_a_problem_with_a_hint(made: object) -> None:
+    skills = Skills()
+    skills.skill("refunds")(lambda: made)  # pyright: ignore[reportArgumentType]
+    (problem,) = await skills.catalog.problems()
+    assert problem.reference == "generator-failed"
+    assert "log" not in problem.hint
+    assert await listed(skills) == []

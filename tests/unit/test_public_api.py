@@ -20,6 +20,7 @@ MODULES = ("__init__", "types", "lowlevel", "errors", "testing")
 INTERNAL = {
     "Gateway": {"policy", "upstreams", "store", "cache", "approvals", "approval_view", "queue", "audit"},
     "NamedEntry": {"origin"},
+    "Skills": {"web_app"},
     "SkillHost": {"apply", "complete", "connected", "find", "names", "read_for_review", "shown_skills"},
 }
 # Types that only skillwire creates, so their constructors are not public.

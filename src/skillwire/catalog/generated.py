@@ -85,10 +85,10 @@ async def _call(path: str, function: Callable[[], object], limits: Limits) -> ob
         with anyio.fail_after(limits.max_generate_seconds):
             return await call_either(function)
     except TimeoutError as error:
-        raise _failed(path, f"it took longer than {limits.max_generate_seconds} s") from error
+        raise _failed(path, f"it took longer than {limits.max_generate_seconds} s", "make it faster") from error
     except Exception as error:
         log.warning("the function that generates the skill %r failed", path, exc_info=error)
-        raise _failed(path, f"it raised {type(error).__name__}") from error
+        raise _failed(path, f"it raised {type(error).__name__}", "see the log of 'skillwire.catalog'") from error
 
 
 async def _generate(
@@ -104,7 +104,9 @@ async def _generate(
             try:
                 files = await to_thread.run_sync(read_tree, os.fspath(cast("os.PathLike[str]", made)), limits)
             except (OSError, LimitError) as error:
-                raise _failed(path, "the folder it returned cannot be read") from error
+                raise _failed(
+                    path, "the folder it returned cannot be read", "return the path of a folder"
+                ) from error
         case Mapping():
             files = cast("Mapping[Any, Any]", made)
         case _:
@@ -114,23 +116,20 @@ async def _generate(
             raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
     catalog = MemoryCatalog([Skill(path, files, meta)], scheme=scheme, limits=limits)
     if catalog.snapshot().found(path) is None:
-        raise _failed(path, "it returned no SKILL.md")
+        raise _failed(path, "it returned no SKILL.md", "add a file named SKILL.md to what it returns")
     return catalog
 
 
-def _failed(path: str, reason: str) -> UpstreamError:
-    return UpstreamError(
-        "generator-failed",
-        f"the function that generates the skill {path!r} failed: {reason}",
-        "see the server's log for details",
-    )
+def _failed(path: str, reason: str, hint: str = "correct the function") -> UpstreamError:
+    message = f"the function that generates the skill {path!r} failed: {reason}"
+    return UpstreamError("generator-failed", message, hint)
 
 
 def _served(path: str, generated: MemoryCatalog) -> MemoryCatalog:
     """``generated``, if the skill in it can be served. Otherwise the function is at fault, not the caller."""
     error = refusal(path, generated.snapshot())
     if error is not None:
-        raise _failed(path, error.message) from error
+        raise _failed(path, error.message, error.hint) from error
     return generated
 
 
@@ -157,6 +156,12 @@ class GeneratedCatalog(SnapshotCatalog):
         of a skill's folder. The change is published at once, and the first reader of it calls ``make``.
         """
         uris = frozenset({skill_md_uri(parse_path(path), self._scheme)})
+        if not _takes(make):
+            raise FormatError(
+                "generator-parameters",
+                f"the function for the skill {path!r} has required parameters",
+                "remove them, or declare a template whose path has them: docs/{product}",
+            )
         change = Change(changed=uris) if path in self._makers else Change(added=uris)
         self._makers[path] = _Maker(make, dynamic, meta)
         self._unmade[path] = None
@@ -462,11 +467,18 @@ def _check(template: _Template) -> None:
         raise _invalid(f"{template.path!r} has no variable, or repeats one", "write it like docs/{product}")
     if set(variables) != set(template.values):
         raise _invalid(f"the values do not match the variables of {template.path!r}", "give each its values")
-    try:
-        inspect.signature(template.make).bind(**dict.fromkeys(variables))
-    except (TypeError, ValueError) as error:
+    if not _takes(template.make, variables):
         takes = f"the function for {template.path!r} does not take {', '.join(variables)}"
-        raise _invalid(takes, "give its parameters the names of the variables") from error
+        raise _invalid(takes, "give its parameters the names of the variables")
+
+
+def _takes(function: Callable[..., object], names: Iterable[str] = ()) -> bool:
+    """Whether ``function`` can be called with exactly these keyword arguments."""
+    try:
+        inspect.signature(function).bind(**dict.fromkeys(names))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_apart(one: str, other: str) -> None:

@@ -177,6 +177,10 @@ class Snapshot:
             return None
         return found.record
 
+    def has_skills(self) -> bool:
+        """Whether there is any skill, served or not."""
+        return any(found.is_skill for found in self._found.values())
+
     def all_found(self) -> dict[str, ReadFolder]:
         """All results, in the order of paths."""
         return {path: self._found[path] for path in self._order}

@@ -322,7 +322,7 @@ class CombinedCatalog(Catalog):
                             "catalog-collision",
                             f"{plain!r} is also a label or the path of a skill of another source, or lies inside"
                             f" one; the one from {mount.label!r} is served at {visible!r}",
-                            "give one of the sources a prefix",
+                            "rename one of them; in Python, Mount(catalog, label, prefix=…) sets a source apart",
                             file=f"{plain}/{SKILL_MD}",
                             skill=plain,
                             other=visible,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import shlex
 import socket
 import sys
@@ -95,10 +94,6 @@ SERVING_OPTIONS = (
 def check_serving(arguments: Arguments) -> tuple[str, int] | None:
     """Check the options, and return the address for HTTP, or ``None`` for stdio."""
     address = None if arguments.http is None else _parse_address(arguments.http)
-    if arguments.public_url is not None and not re.fullmatch(
-        r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?", arguments.public_url
-    ):
-        raise FormatError("url-invalid", f"{arguments.public_url!r} is not a URL", "write --public-url https://…")
     if address is not None and arguments.dialect != "extension":
         raise FormatError(
             "option-needs-stdio", "--dialect is for stdio", f"over HTTP, connect to /mcp/{arguments.dialect}"

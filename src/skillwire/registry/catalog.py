@@ -174,6 +174,9 @@ class RegistryViews:
         self._caller = caller
         self._views: OrderedDict[Identity, RegistryCatalog] = OrderedDict()
 
+    async def decide(self) -> None:
+        """Nothing has to be prepared."""
+
     def catalog(self, catalog: Catalog) -> Catalog:  # noqa: ARG002 - every view is one of the store
         """What the caller may see."""
         who = self._caller()

@@ -128,8 +128,11 @@ class Dialect:
 class Endpoints:
     """The middleware that gives each request to the dialect of its endpoint."""
 
-    def __init__(self, dialects: Mapping[Endpoint, Dialect], notifier: Notifier, default: Endpoint) -> None:
+    def __init__(
+        self, dialects: Mapping[Endpoint, Dialect], served: ServedSkills, notifier: Notifier, default: Endpoint
+    ) -> None:
         self._dialects = dialects
+        self._served = served
         self._notifier = notifier
         self._default = default
 
@@ -138,6 +141,7 @@ class Endpoints:
         if ctx.request_id is None:
             return await call_next(ctx)
         current_request.set(ctx)  # each request has its own task
+        await self._served.identify_caller()
         scope: Mapping[str, Any] = getattr(ctx.request, "scope", None) or {}
         endpoint: Endpoint = scope.get(ENDPOINT_KEY, self._default)
         dialect = self._dialects[endpoint]
@@ -288,6 +292,11 @@ class ServedSkills:
 
     def _count_change(self, change: object) -> None:  # noqa: ARG002 - every change outdates all copies
         self._version += 1
+
+    async def identify_caller(self) -> None:
+        """Find out what the caller of the current request may see. Call this before a request is handled."""
+        if self._views is not None:
+            await self._views.decide()
 
     def visible(self) -> Catalog:
         """The part of the catalog that the caller of the current request may see."""

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.server.dialect import ServedSkills
     from skillwire.skill import SkillEntry
 
 _MANIFEST = "_manifest"
 _DIRECT: ContextVar[int] = ContextVar("skillwire_direct", default=0)  # the server that answers its own client
 
 
-def provide_skills(server: Any, low: Any, visible: Callable[[], Catalog]) -> None:
+def provide_skills(server: Any, low: Any, served: ServedSkills) -> None:
     """Add the provider to a FastMCP server; ``low`` is its low-level server."""
 
     async def mark_direct(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -41,19 +42,23 @@ def provide_skills(server: Any, low: Any, visible: Callable[[], Catalog]) -> Non
             _DIRECT.reset(token)
 
     low.middleware.append(mark_direct)
-    server.add_provider(_SkillsProvider(id(low), visible))
+    server.add_provider(_SkillsProvider(id(low), served))
 
 
 class _SkillsProvider(Provider):
-    def __init__(self, server: int, visible: Callable[[], Catalog]) -> None:
+    def __init__(self, server: int, served: ServedSkills) -> None:
         super().__init__()
         self._server = server
-        self._visible = visible
+        self._served = served
+
+    async def _visible(self) -> Catalog:
+        await self._served.identify_caller()
+        return self._served.visible()
 
     async def _list_resources(self) -> Sequence[Resource]:
         if _DIRECT.get() == self._server:
             return []
-        catalog, found = self._visible(), dict[str, Resource]()
+        catalog, found = await self._visible(), dict[str, Resource]()
         async for entry in catalog.entries():
             for resource in (_manifest(entry), *(_file(catalog, entry, file.uri) for file in entry.files)):
                 found.setdefault(str(resource.uri), resource)  # a nested skill's files are in both entries
@@ -62,7 +67,7 @@ class _SkillsProvider(Provider):
     async def _get_resource(self, uri: str, version: Any = None) -> Resource | None:  # noqa: ARG002
         if _DIRECT.get() == self._server:
             return None
-        catalog = self._visible()
+        catalog = await self._visible()
         with suppress(FormatError, NotFoundError):
             place = parse_uri(uri)
             if place.segments[-1] == _MANIFEST:

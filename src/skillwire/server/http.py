@@ -13,6 +13,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import re
 import socket
 import time
 from bisect import bisect_left
@@ -107,6 +108,11 @@ class HttpOptions:
     asks: bool = False  # whether the server sends requests to clients of the handshake era: needs event streams
     replay_bytes: int = DEFAULT_BYTES  # memory of the response cache; 0 for no cache
     limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        url = self.public_url
+        if url is not None and not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?", url):
+            raise FormatError("url-invalid", f"{url!r:.200} is not a URL", "write it as https://example.com/mcp")
 
 
 def embedding_options(

@@ -10,8 +10,9 @@ import logging
 from contextlib import asynccontextmanager
 from functools import cached_property
 from importlib.metadata import version
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 from mcp.server.lowlevel import Server
@@ -20,8 +21,9 @@ from mcp.server.stdio import stdio_server
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.generated import GeneratedCatalog, TemplateCatalog
+from skillwire.catalog.snapshot import LoadedCatalog
 from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.server.callers import CallerViews, both
 from skillwire.server.dialect import MCP_PATH, Dialects, Endpoints, ServedSkills
 from skillwire.server.extension import Extension
@@ -37,8 +39,10 @@ from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
+    from skillwire.catalog.archive import ArchiveCatalog
+    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.generated import MakeFiles, MakeSkill, Values
     from skillwire.catalog.settings import Describe
     from skillwire.server.access import Access
@@ -72,8 +76,8 @@ class Skills:
     problems are logged as warnings. With ``strict`` they are raised, all in one ``FormatError``: those of folders
     and archives at once, those of catalogs and functions and collisions between sources when the server starts.
 
-    ``visible(caller)`` returns what a caller may see: prefixes of paths, or a function that tests one path.
-    ``views`` replaces it for a catalog that knows its callers itself.
+    ``visible(caller)`` returns what a caller may see: prefixes of paths, or a function that tests one path. It may
+    be a coroutine function.
 
     ``describe(path, meta)`` gets the path of each skill of a folder and the folder's settings for it, and returns
     the ``SkillMeta`` that is served.
@@ -84,8 +88,7 @@ class Skills:
         *sources: str | os.PathLike[str] | Catalog,
         strict: bool = False,
         on_problem: Callable[[Diagnostic], object] | None = None,
-        visible: Callable[[Caller], Visible] | None = None,
-        views: Views | None = None,
+        visible: Callable[[Caller], Visible | Awaitable[Visible]] | None = None,
         scheme: str = DEFAULT_SCHEME,
         page_size: int = DEFAULT_PAGE_SIZE,
         freshness: Freshness | None = None,
@@ -94,9 +97,7 @@ class Skills:
         describe: Describe | None = None,
     ) -> None:
         local = {
-            place: local_catalog(place, scheme=scheme, describe=describe)
-            for place in sources
-            if not isinstance(place, Catalog)
+            place: _local_source(place, scheme, describe) for place in sources if not isinstance(place, Catalog)
         }
         if describe is not None and not local:
             raise FormatError(
@@ -104,11 +105,11 @@ class Skills:
                 "'describe' needs a folder or an archive as the source",
                 "give it to the catalog, or declare the skills with @skills.skill(path, meta=SkillMeta(…))",
             )
-        for catalog in local.values():
-            catalog.demand_root()
-            if strict:
-                catalog.load()
+        if visible is not None and not callable(visible):
+            raise TypeError(f"'visible' is {type(visible).__name__}; give a function that takes a Caller")
         if strict:
+            for catalog in local.values():
+                catalog.load()
             _refuse([problem for catalog in local.values() for problem in catalog.known_problems()])
         catalogs = [source if isinstance(source, Catalog) else local[source] for source in sources]
         names = ["files" if isinstance(source, Catalog) else Path(source).resolve().name for source in sources]
@@ -131,7 +132,6 @@ class Skills:
         self._on_problem = on_problem or log_problem
         self._reported: frozenset[Diagnostic] = frozenset()
         self._visible = visible
-        self._views = views
         self.scheme = scheme  # of the skills' URIs
         self._page_size = page_size
         self._freshness = freshness or Freshness()
@@ -143,8 +143,11 @@ class Skills:
     def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
         """Declare a skill, before or while it is served. Two declarations for one path are an error.
 
-        The function returns the text of a ``SKILL.md``, files by name, a ``Skill``, or the ``Path`` of a folder.
+        The function takes no parameters, and returns the text of a ``SKILL.md``, files by name, a ``Skill`` (whose
+        path is not used), or the ``Path`` of a folder.
         """
+        if not isinstance(cast("object", path), str):
+            raise TypeError("write the path of the skill: @skills.skill('acme/refunds')")
 
         def declare(make: F) -> F:
             if self._declared.has(path):
@@ -236,12 +239,16 @@ class Skills:
         page: PageMaker | None = None,
         prepare: Callable[[ServedSkills], object] = lambda _: None,
         door: Door | None = None,
+        views: Views | None = None,
     ) -> WebApp:
-        """The same with all settings. ``prepare`` may add to the server before it starts."""
+        """The same with all settings. ``prepare`` may add to the server before it starts.
+
+        ``views`` replaces ``visible`` and ``access`` for a catalog that knows its callers itself.
+        """
         from skillwire.server.http import WebApp
 
         server = Server(name, version=version("skillwire"), instructions=instructions)
-        served = self._serve(server, options.access)
+        served = self._serve(server, options.access, views)
         prepare(served)
         mounted = None
         if page is not None:
@@ -249,10 +256,10 @@ class Skills:
                 served, name=name, path=options.path, public_url=options.public_url, access=options.access
             )
         # What a function allows may depend on anything, so such responses are not cached.
-        cached = served if self._visible is None and self._views is None else None
+        cached = served if self._visible is None and views is None else None
         return WebApp(server, options, skills=cached, page=mounted, door=door)
 
-    def _serve(self, server: object, access: Access | None = None) -> ServedSkills:
+    def _serve(self, server: object, access: Access | None = None, views: Views | None = None) -> ServedSkills:
         low = lowlevel_server(server)
         attached = any(isinstance(middleware, Endpoints) for middleware in low.middleware)
         if attached or EXTENSION_ID in low.extensions or low.get_request_handler(SKILLS_LIST) is not None:
@@ -265,10 +272,12 @@ class Skills:
         visible = self._visible
         if access is not None:
             visible = access.visible if visible is None else both(access.visible, visible)
+        if views is None and visible is not None:
+            views = CallerViews(visible)
         served = ServedSkills(
             low,
             self.catalog,
-            self._views or (None if visible is None else CallerViews(visible)),
+            views,
             scheme=self.scheme,
             page_size=self._page_size,
             freshness=self._freshness,
@@ -284,11 +293,11 @@ class Skills:
             "sep-2076": sep2076.dialect(),
             "native": Native(served, notifier, self._scopes, options).dialect(),
         }
-        low.middleware.append(Endpoints(dialects, notifier, options.default))
+        low.middleware.append(Endpoints(dialects, served, notifier, options.default))
         if hasattr(server, "add_provider"):  # FastMCP, which may be mounted into another server
             from skillwire.server.fastmcp_provider import provide_skills  # late: it imports FastMCP
 
-            provide_skills(server, low, served.visible)
+            provide_skills(server, low, served)
         self._extend_lifespan(served, notifier, sep2076)
         return served
 
@@ -307,7 +316,7 @@ class Skills:
                 async with anyio.create_task_group() as group:
                     group.start_soon(notifier.run, sources)
                     async with inner(app) as state:
-                        group.start_soon(self._report_problems)
+                        group.start_soon(self._report_start)
                         group.start_soon(sep2076.check_at_start, state)
                         yield state
                     group.cancel_scope.cancel()
@@ -318,18 +327,59 @@ class Skills:
 
         served.server.lifespan = lifespan
 
+    async def _report_start(self) -> None:
+        """Report the problems, and folders without any skill, which often are a wrong path."""
+        await self._report_problems()
+        if self._on_problem is not log_problem:
+            return
+        for mount in self._sources:
+            catalog = mount.catalog
+            if isinstance(catalog, LoadedCatalog) and not catalog.snapshot().has_skills():
+                log.warning("%r has no skills: a skill is a folder with a file named SKILL.md", str(catalog.root))
+
     async def _report_problems(self) -> None:
         """Report every problem once, until it is fixed."""
         if self._on_problem is ignore_problem:
             return
         try:
             problems = frozenset(await self.catalog.problems())
-        except Exception:  # a catalog may raise anything, and the server does not depend on this report
+        except SkillwireError as error:  # the server does not depend on this report
+            log.warning("the problems of the skills are unknown: %s", error.message)
+            return
+        except Exception:  # a catalog may raise anything
             log.exception("the problems of the skills are unknown")
             return
         new, self._reported = problems - self._reported, problems
         for problem in sorted(new, key=lambda each: (each.file, each.reference)):
             self._on_problem(problem)
+
+
+def _local_source(
+    place: str | os.PathLike[str], scheme: str, describe: Describe | None
+) -> ArchiveCatalog | DirectoryCatalog:
+    """The catalog of a folder or an archive that exists."""
+    if not isinstance(cast("object", place), str | PathLike):
+        raise TypeError(
+            f"cannot serve {type(place).__name__}: give folders, archives and catalogs, such as Skills('a', 'b')"
+        )
+    catalog = local_catalog(place, scheme=scheme, describe=describe)
+    try:
+        catalog.demand_root()
+    except NotFoundError as error:
+        raise NotFoundError(error.reference, error.message, _source_hint(place, error.hint)) from error
+    return catalog
+
+
+def _source_hint(place: str | os.PathLike[str], hint: str) -> str:
+    """What to do about a source that does not exist."""
+    if isinstance(place, str) and "://" in place:
+        return "for a repository give GitCatalog(url); for a server, connect(url) has a catalog"
+    path = Path(place)
+    if path.is_file():
+        return "this is a file: give the folder around it, or an archive (.zip, .tar.gz, .tgz)"
+    if path.is_absolute():
+        return hint
+    return f"the current folder is {str(Path.cwd())!r}; Path(__file__).parent / {str(path)!r} is beside your file"
 
 
 def _refuse(problems: Sequence[Diagnostic]) -> None:

@@ -88,7 +88,10 @@ def application(site: Site) -> ASGIApp:
         """``view`` for callers who may use the server; others get the sign-in page."""
 
         async def guarded(request: Request) -> Response:
-            return await view(request) if request.scope.get(KNOWN, False) else sign_in.ask(request)
+            if not request.scope.get(KNOWN, False):
+                return sign_in.ask(request)
+            await site.skills.identify_caller()
+            return await view(request)
 
         return guarded
 
