@@ -14,7 +14,7 @@ from skillwire.catalog.safe_open import LocalFile, is_ignored
 from skillwire.catalog.snapshot import apply_rules, parents
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.registry.contract import Manifest
+from skillwire.registry.model import Manifest
 from skillwire.skill.uri import SKILL_MD, segment_problem
 
 if TYPE_CHECKING:
