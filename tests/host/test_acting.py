@@ -11,7 +11,7 @@ import pytest
 from adversarial.adversary import HostileServer
 from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
 from rules import rule
-from skillwire.cli.prompts import meaning_of
+from skillwire.cli.prompts import question_text
 from skillwire.errors import StoreError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule, cannot_ask
 from skillwire.host.desk import question_of, request_of
@@ -109,7 +109,7 @@ async def test_what_a_yes_to_a_tool_means_is_what_is_stored(
     [_, asked] = person.asked
     assert (asked.kind, asked.lasts, grants) == ("execute", remember, ["Bash"] if remember else [])
     assert request_of(question_of(asked, "an agent")).lasts == remember
-    assert meaning_of(asked) != meaning_of(replace(asked, lasts=not remember))
+    assert question_text(asked) != question_text(replace(asked, lasts=not remember))
 
 
 @rule("A5")

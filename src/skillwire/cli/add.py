@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from skillwire.cli.command import COMMAND, Arguments, Exit, Place, argument, flag, option, run_async, verb
+from skillwire.cli.command import COMMAND, FILE, Arguments, Exit, Place, argument, flag, option, run_async, verb
 from skillwire.cli.consent import allow, server_record
+from skillwire.cli.host_session import BY
 from skillwire.cli.install_session import (
     AGENT,
     AGENT_DIR,
-    BY,
     SCOPE,
     backups,
-    check_signing,
-    chosen,
+    by_server,
     headers_for,
-    naming,
     open_server,
+    prefix_errors,
+    recover_first,
     require_approval,
     require_review,
     scope_of,
@@ -32,7 +29,6 @@ from skillwire.cli.install_session import (
     show_outcome,
     show_skill,
     signature,
-    tidy_first,
 )
 from skillwire.cli.printer import Printer, counted, cut_line, line, listed, size_of, visible
 from skillwire.cli.prompts import can_ask, choose
@@ -65,12 +61,10 @@ _LONGEST = 80
         default=True,
         help="write the files to the folder of each agent (the default), or one copy to .agents/skills, and links",
     ),
-    option(
-        "--to", type=click.Path(path_type=Path), metavar="DIR", help="only copy the skills to DIR, without a lock"
-    ),
+    option("--to", type=FILE, metavar="DIR", help="only copy the skills to DIR, without a lock"),
     flag("--locked", help="install exactly the content of skills.lock.json, or nothing; it takes no TARGET"),
     flag(
-        "--force", help="with --to and --locked: replace what is there; a copy of edited installed files is kept"
+        "--force", help="with --to and --locked: replace existing files; a copy of edited installed files is kept"
     ),
     flag("--allow-servers", help="with --locked: use the programs and servers that the project's lock names"),
     BY,
@@ -115,7 +109,6 @@ def command(arguments: Arguments, printer: Printer) -> int:
         )
     if arguments.to is not None:
         return run_on_targets(arguments, printer, _copy)
-    check_signing(arguments)
     for agent in arguments.agent:
         find_agent(agent)
     if not arguments.agent and not arguments.agent_dir and not can_ask():
@@ -125,7 +118,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
         words.reverse()  # a command is the end of a line
     require_review(arguments, " ".join(["skillwire", "read" if arguments.skills else "list", *words]))
     server = _server(arguments, scope_of(arguments))  # fails before any question if it cannot be recorded
-    with naming(server):
+    with prefix_errors(server):
         return run_on_targets(arguments, printer, _add)
 
 
@@ -177,7 +170,7 @@ async def _add(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     scope = scope_of(arguments)
     server, agents = _server(arguments, scope), await _agents(arguments, scope, printer)
     wanted = await _wanted(catalog, arguments, printer)
-    tidy_first(scope, printer, agents)
+    recover_first(scope, printer, agents)
     added: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
     for text in wanted:
@@ -251,7 +244,7 @@ def _server(arguments: Arguments, scope: InstallScope) -> Server:
 
 
 async def _agents(arguments: Arguments, scope: InstallScope, printer: Printer) -> dict[str, Mode]:
-    """Return the agents that were named, or that the user chooses. None is used without being chosen."""
+    """Return the agents that were named, or that the user chooses; never others."""
     keys = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
     if not keys:
         from skillwire.install.agents import present_agents
@@ -280,7 +273,7 @@ async def _add_locked(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.places import installed_files, installed_states
 
     scope = scope_of(arguments)
-    tidy_first(scope, printer)
+    recover_first(scope, printer)
     lock = require_lock(scope.lock_path)
     try:
         if not arguments.force:
@@ -294,7 +287,7 @@ async def _add_locked(arguments: Arguments, printer: Printer) -> int:
         return _nothing_written([error], printer)
     missing = [name for name, files in ready.items() if not files]
     groups: dict[tuple[Server, str | None], list[Installed]] = {}
-    for server, skills in (chosen(lock, missing) if missing else {}).items():
+    for server, skills in (by_server(lock, missing) if missing else {}).items():
         for skill in skills:
             groups.setdefault((server, skill.commit), []).append(skill)
     headers = headers_for([server for server, _ in groups], arguments)

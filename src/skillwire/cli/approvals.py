@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.approve import (
-    BY,
     FINGERPRINT,
     NOTE,
     file_hint,
@@ -24,6 +23,7 @@ from skillwire.cli.approve import (
 )
 from skillwire.cli.command import FILE, Arguments, Exit, Noun, argument, flag, option, verb
 from skillwire.cli.host_session import (
+    BY,
     HOST_OPTIONS,
     NAME,
     STORE_OPTIONS,
@@ -178,8 +178,8 @@ def _document(
 
 
 @verb(
-    "Disable a skill with exactly its current content, also one of your own folders. Models do not see it, and no"
-    " question about it is asked, until it changes.",
+    "Disable a skill, including one of your own folders, with exactly its current content. Models do not see it,"
+    " and you are not asked about it, until it changes.",
     NAME,
     BY,
     NOTE,
@@ -190,8 +190,8 @@ def _document(
   skillwire approvals decline refunds --note 'sends mail to all customers'
   skillwire approvals decline acme:refunds --fingerprint sha256:…   only the content that you reviewed
 
-Models do not see a declined skill and cannot load it, and no question about it is asked. An approval of this
-content ends. This lasts until the skill changes, or until 'skillwire approvals enable' or 'skillwire approve'.
+Models cannot load a declined skill. An approval of this content ends. The skill stays declined until it changes,
+or until 'skillwire approvals enable' or 'skillwire approve'.
 
 exit codes: 0 declined, 1 refused: another fingerprint, 2 usage, or unknown skill
 """,

@@ -10,8 +10,8 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Line, UserName, option, repeated, verb
-from skillwire.cli.host_session import HOST_OPTIONS, NAME, find_skill, host_command, run_with_host, system_user
+from skillwire.cli.command import Arguments, Line, option, repeated, verb
+from skillwire.cli.host_session import BY, HOST_OPTIONS, NAME, find_skill, host_command, run_with_host, system_user
 from skillwire.cli.printer import Printer, line, listed, runnable, short_digest
 from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.errors import ApprovalError, UpstreamError
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Store
 
-BY = option(
-    "--by",
-    type=UserName(),
-    default=system_user,
-    metavar="WHO",
-    help="who decides, for the log (default: your user name)",
-)
 NOTE = option("--note", type=Line(may_be_empty=True), default="", metavar="TEXT", help="the reason, for the log")
 GRANT = repeated(
     "--grant",
@@ -66,7 +59,7 @@ _DIFF_LINES = 400  # for each file
   skillwire approve refunds --fingerprint sha256:…  without a terminal: from 'skillwire approvals show'
 
 An approval covers exactly the content that was shown. Any change needs a new approval. Programs that wait for this
-decision (see 'skillwire approvals questions') get their answer. To look only, or to decide otherwise: skillwire
+decision (see 'skillwire approvals questions') get their answer. To look without deciding, or to decline: skillwire
 approvals --help
 
 exit codes: 0 approved, 1 refused: not confirmed, no digests, or a different fingerprint, 2 usage
@@ -224,7 +217,7 @@ async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list
 
 
 def print_answered(waiting: Iterable[str], printer: Printer) -> None:
-    """Print the programs that have their answer now."""
+    """Print the programs whose questions this decision answers."""
     if names := listed(sorted(set(waiting))):
         printer.talk(f"answered: {names}")
 

@@ -171,7 +171,15 @@ def _as_sarif(reports: Iterable[CheckReport]) -> dict[str, Any]:
                     "driver": {
                         "name": "skillwire",
                         "version": __version__,
-                        "rules": [_sarif_rule(reference) for reference in sorted(KINDS)],
+                        "rules": [
+                            {
+                                "id": reference,
+                                "shortDescription": {"text": kind.title},
+                                "help": {"text": f"Rule {kind.rule}: {kind.title}."},
+                                "defaultConfiguration": {"level": kind.severity},
+                            }
+                            for reference, kind in sorted(KINDS.items())
+                        ],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
@@ -243,18 +251,6 @@ def _problem_json(report: CheckReport, problem: Diagnostic) -> dict[str, Any]:
         "file": str(report.place(problem.file)),
         "line": problem.line,
         "column": problem.column,
-    }
-
-
-def _sarif_rule(reference: str) -> dict[str, Any]:
-    from skillwire.skill.diagnostics import KINDS
-
-    kind = KINDS[reference]
-    return {
-        "id": reference,
-        "shortDescription": {"text": kind.title},
-        "help": {"text": f"Rule {kind.rule}: {kind.title}."},
-        "defaultConfiguration": {"level": kind.severity},
     }
 
 

@@ -1,8 +1,8 @@
-"""What every verb shares: its declaration, the exit codes, the command after ``--``, and running a coroutine.
+"""The parts that every verb uses: its declaration, exit codes, the command after ``--``, and running a coroutine.
 
-The module of a verb declares ``command`` with ``verb``: a sentence, arguments and options, and examples. It
-returns an exit code, or nothing for 0. A refusal by a user or a rule ends with 1. A wrong argument, or a server
-that cannot be reached, ends with 2.
+The module of a verb declares ``command`` with ``verb``: a sentence for the help, arguments and options, and
+examples. The decorated function returns an exit code, or ``None`` for 0. A refusal by a user or a rule is exit
+code 1. A wrong argument, or a server that cannot be reached, is 2.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Verb(click.Command):
         return self._run(arguments, context.obj) or Exit.OK
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as they are; click would fill the lines."""
+        """Write the examples without wrapping their lines, as click would."""
         formatter.write(f"\nExamples:\n{self.examples}")
 
 
@@ -105,8 +105,8 @@ def verb(
 ) -> Callable[[Callable[..., Any]], Verb]:
     """Declare a verb: the decorated function runs it.
 
-    It gets the arguments and the printer. ``within`` opens something for a coroutine, which gets that first: a
-    host, a store, or the catalogs of targets.
+    The function gets the arguments and the printer. With ``within`` it is a coroutine function, and its first
+    arguments are the objects that ``within`` opens for it: a host, a store, or the catalogs of targets.
     """
 
     def declare(work: Callable[..., Any]) -> Verb:
@@ -138,7 +138,7 @@ def argument(name: str, metavar: str, text: str, **settings: Any) -> click.Argum
     return click.Argument([name], metavar=metavar, help=text, **settings)
 
 
-FILE = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path)  # of a file or a folder
 JSON = flag("--json", help="print a JSON document instead of text, also for errors")
 
 
@@ -199,27 +199,23 @@ class Line(click.ParamType[str]):
         raise FormatError("argument-invalid", f"{option} needs one line of text", f"correct or omit {option}")
 
 
-def check_name(name: str, option: str) -> str:
-    """Return the name of a user for a log or a lock."""
-    if not name.strip() or not name.isprintable():
-        raise FormatError(
-            "argument-invalid", f"{option} needs one line of text", f"omit it, or write: {option} anna"
-        )
-    if name == "policy":
-        raise FormatError(
-            "argument-invalid", "'policy' is reserved for policies", f"write your name: {option} anna"
-        )
-    return name
-
-
 class UserName(click.ParamType[str]):
-    """The name of the user who decides, for the log."""
+    """The name of the user who decides, for a log or a lock."""
 
     name = "user"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check the name."""
-        return check_name(value, "--by" if param is None else param.opts[0])
+        option = "--by" if param is None else param.opts[0]
+        if not value.strip() or not value.isprintable():
+            raise FormatError(
+                "argument-invalid", f"{option} needs one line of text", f"omit it, or write: {option} anna"
+            )
+        if value == "policy":
+            raise FormatError(
+                "argument-invalid", "'policy' is reserved for policies", f"write your name: {option} anna"
+            )
+        return value
 
 
 def split_commands(args: Sequence[str], targets: int) -> tuple[list[str], list[list[str]]]:

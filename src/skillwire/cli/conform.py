@@ -28,7 +28,7 @@ from skillwire.cli.command import (
 )
 from skillwire.cli.consent import ask_for_servers
 from skillwire.cli.printer import Printer, line
-from skillwire.cli.targets import HEADER, parse_headers
+from skillwire.cli.targets import CONFIG, HEADER, parse_headers
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
@@ -52,9 +52,8 @@ _WORDS = {
         "not checked": "not observed",
     },
 }
-_SHOWN_OF_ONE = 3
+_FINDINGS_SHOWN = 3
 _MAX_LINE = 400
-
 
 _SERVER_CODES = """
 exit codes: 0 no rule is broken, 1 some are (with --strict: or warnings), 2 usage, or no server to check
@@ -71,12 +70,7 @@ _REPORT_OPTIONS = (
 @verb(
     "Send requests to a server and compare its raw responses with the rules.",
     argument("target", "[TARGET]", "a URL, a label from an mcpServers file, or a command after --", nargs=-1),
-    option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="the mcpServers file with the label (default: search for it)",
-    ),
+    CONFIG,
     flag("--yes", help="do not ask before using a server that a file of the project names"),
     HEADER,
     option(
@@ -276,9 +270,9 @@ def _print_result(results: list[Result], heading: str, printer: Printer) -> None
     for result in results:
         for finding in result.findings:
             findings.setdefault(finding.message, finding)
-    for index, finding in enumerate(list(findings.values())[:_SHOWN_OF_ONE]):
+    for index, finding in enumerate(list(findings.values())[:_FINDINGS_SHOWN]):
         _print_finding(finding, printer, whole=index == 0)
-    more = max(result.failed + result.warned for result in results) - _SHOWN_OF_ONE
+    more = max(result.failed + result.warned for result in results) - _FINDINGS_SHOWN
     if more > 0:
         printer.data(f"  … and {more:,} more like this")
     printer.data(f"  fix: {rule.fix}")

@@ -119,11 +119,11 @@ def _server(arguments: Arguments) -> tuple[str | None, list[str]]:
     """Return the URL of the server, or the command that starts it."""
     from skillwire.catalog.git_source import parse_git_source
     from skillwire.client.servers import UrlServer, as_url, target_kind
-    from skillwire.install.servers import from_anywhere
+    from skillwire.install.servers import portable_words
 
     target = arguments.target
     if target == COMMAND:
-        return None, from_anywhere(command_words(arguments.commands[0]), Path.cwd())
+        return None, portable_words(command_words(arguments.commands[0]), Path.cwd())
     if target_kind(target) == "git":
         return None, [*_own_command(), "serve", f"git+{parse_git_source(target)}"]
     url = as_url(target)

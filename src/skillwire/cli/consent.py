@@ -1,7 +1,7 @@
-"""What the user allowed on this machine: servers from files of a project (Z1) and folders they typed (Z2).
+"""Permissions of the user on this machine: servers from files of a project (Z1), and folders that they typed (Z2).
 
-Each permission is a file in the state folder. Its name is the digest of what was allowed, its text is what was
-allowed. Deleting the file withdraws the permission.
+Each permission is a file in the state folder. It contains the allowed entry as JSON, and its name is the digest of
+that text. Deleting the file withdraws the permission.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 2000
 _LARGEST_ENTRY = 4000  # characters: a user can read all of it
-_LAST = ("cwd", "env", "headers", "args", "command", "url")  # the most important is nearest to the question
+_SHOWN_LAST = ("cwd", "env", "headers", "args", "command", "url")  # the most important is next to the question
 
 
 def ask_for_servers(printer: Printer, flag: str, *, is_given: bool) -> Consent:
@@ -46,7 +46,7 @@ def ask_for_servers(printer: Printer, flag: str, *, is_given: bool) -> Consent:
                     rule="Z1",
                 )
             for key, value in sorted(
-                entry.items(), key=lambda item: _LAST.index(item[0]) if item[0] in _LAST else -1
+                entry.items(), key=lambda item: _SHOWN_LAST.index(item[0]) if item[0] in _SHOWN_LAST else -1
             ):
                 text = cut_line(json.dumps(value, ensure_ascii=False), _LONGEST)
                 printer.talk(f"  {cut_line(key, _LONGEST)}: {text}")

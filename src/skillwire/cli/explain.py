@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 class Report(NamedTuple):
-    """One place that reports a reference: its message and hint, with … for what differs from case to case."""
+    """One place in the source that reports a reference: its message and hint, with … for each variable part."""
 
     reference: str
     message: str
@@ -138,7 +138,7 @@ def _reported(node: ast.AST) -> tuple[list[ast.expr], list[ast.keyword]]:
 
 
 def _template(node: ast.expr) -> str:
-    """Return a text with … in place of what differs from case to case."""
+    """Return a text with … in place of each variable part."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):

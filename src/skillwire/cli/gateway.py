@@ -157,9 +157,10 @@ async def _report(gateway: Gateway, arguments: Arguments, printer: Printer) -> N
 
 
 async def _exit_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -> None:
-    """On a signal, close the upstreams and exit: a thread waits in a read of stdin that cannot be interrupted.
+    """On a signal, close the upstreams and exit the process: a thread reads stdin, and cannot be interrupted.
 
-    The handlers stay until the process ends. Hosts close stdin, and send a signal if that takes long.
+    The handlers stay until the process ends, because a host closes stdin and then sends a signal if the process is
+    slow to end.
     """
     import asyncio
 
@@ -178,7 +179,7 @@ async def _exit_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) ->
 
 
 def _with_files(arguments: Arguments) -> Arguments:
-    """Add every file to the paths, which become absolute, because a host starts us from any folder."""
+    """Add every file to ``paths``, which are printed as absolute paths: a host may start us in any folder."""
     files = [arguments.config, arguments.policy, arguments.state]
     paths = [*arguments.paths, *(str(file) for file in files if file is not None)]
     return Arguments(**{**vars(arguments), "paths": paths})

@@ -6,7 +6,18 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import FILE, JSON, Arguments, Seconds, Work, argument, option, repeated, run_async
+from skillwire.cli.command import (
+    FILE,
+    JSON,
+    Arguments,
+    Seconds,
+    UserName,
+    Work,
+    argument,
+    option,
+    repeated,
+    run_async,
+)
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import NotFoundError
 
@@ -18,6 +29,24 @@ if TYPE_CHECKING:
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry, Origin
 
+
+def system_user() -> str:
+    """Return the user of the operating system. ``LOGNAME`` and the like are ignored: any program can set them."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+BY = option(
+    "--by",
+    type=UserName(),
+    default=system_user,
+    metavar="WHO",
+    help="who decides, for the record (default: your user name)",
+)
 NAME = argument("name", "NAME", "a name from 'skillwire list --origins', origin:name, origin:path, or a URI")
 STATE = option(
     "--state",
@@ -56,16 +85,6 @@ def host_words(arguments: Arguments, *names: str) -> list[str]:
         if value is not None and (not names or name in names)
         for word in (f"--{name}", str(value))
     ]
-
-
-def system_user() -> str:
-    """Return the user of the operating system. ``LOGNAME`` and the like are ignored: any program can set them."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def state_of(arguments: Arguments) -> Path:
@@ -120,7 +139,7 @@ def run_with_host(
 
 
 async def find_skill(host: SkillHost, arguments: Arguments, printer: Printer, *, whole: bool = True) -> NamedEntry:
-    """Find the skill NAME. If it is unknown, print the origins whose skills are not known either."""
+    """Find the skill NAME. If it is unknown, print the origins without a complete listing."""
     from difflib import get_close_matches
 
     try:

@@ -1,7 +1,7 @@
-"""Installing skills from the command line: shared options, questions, and opening a recorded server again.
+"""Installing skills from the command line: shared options, questions, and opening a server of the lock again.
 
-A refused or skipped skill ends with 1, whatever else was done. A wrong argument or an unusable lock ends with 2. A
-lock that came with a project may name programs; they start only if the user, or an option, allows it.
+If any skill is refused or skipped, the exit code is 1. A wrong argument or an unusable lock is 2. The lock of a
+project may name programs; they start only if the user, or an option, allows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import JSON, Arguments, check_name, flag, option, repeated
+from skillwire.cli.command import JSON, Arguments, flag, option, repeated
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.prompts import can_ask, confirm, page
@@ -36,7 +36,7 @@ _ROWS = 40
 def scope_option(
     project: str = "./skills.lock.json", everything: str = "~/.config/skillwire/skills.lock.json"
 ) -> click.Option:
-    """Return ``--global``, with the files that it chooses between."""
+    """Return the option ``--global``; its help names the two files."""
     return option(
         "--global/--project",
         "is_global",
@@ -49,7 +49,6 @@ AGENT = repeated("--agent", metavar="AGENT", help="such as claude-code or codex 
 AGENT_DIR = repeated(
     "--agent-dir", metavar="FOLDER", help="the skills folder of an agent without a name here (repeatable)"
 )
-BY = option("--by", metavar="WHO", help="who approves it, for the lock (default: your user name)")
 FORCE = flag("--force", help="replace edited files; a copy is kept")
 LOCK_OPTIONS = (
     SCOPE,
@@ -99,28 +98,20 @@ def timestamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def tidy_first(scope: InstallScope, printer: Printer, agents: Iterable[str] = ()) -> None:
-    """Settle what killed processes left, before anything else is done."""
-    from skillwire.install.installation import tidy_up
+def recover_first(scope: InstallScope, printer: Printer, agents: Iterable[str] = ()) -> None:
+    """Complete or undo the changes of killed processes, before any other change."""
+    from skillwire.install.installation import recover
 
-    for place in tidy_up(scope, agents, backups()):
+    for place in recover(scope, agents, backups()):
         printer.talk(f"an unfinished change was undone; a copy of it is in {line(str(place))}")
 
 
 def signature(arguments: Arguments) -> Signature:
-    """Return who approves, when, and with which version of this program."""
+    """Return the user who approves, the time, and the version of this program."""
     from skillwire import __version__
     from skillwire.install.installation import Signature
 
-    return Signature(arguments.by or _user(), timestamp(), f"skillwire {__version__}")
-
-
-def check_signing(arguments: Arguments) -> None:
-    """Before anything is fetched, check the name of the user."""
-    if arguments.by is not None:
-        check_name(arguments.by, "--by")
-    else:
-        _user()
+    return Signature(arguments.by, timestamp(), f"skillwire {__version__}")
 
 
 def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:
@@ -166,14 +157,14 @@ def show_backups(outcome: Outcome, printer: Printer) -> None:
 
 
 def server_text(server: Server) -> str:
-    """Return a server as a user would type it. The path of a folder looks different from owner/repository."""
+    """Return a server as a user would type it. A relative folder begins with ``./``, unlike owner/repository."""
     if server.kind == "command":
         return shlex.join(server.words)
     is_bare = server.kind == "folder" and not server.words[0].startswith(("/", "."))
     return f"./{server.words[0]}" if is_bare else server.words[0]
 
 
-def chosen(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
+def by_server(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
     """Return the installed skills with these names, or all, grouped by server."""
     from skillwire.install.installation import require_skill
 
@@ -197,8 +188,8 @@ def headers_for(servers: Sequence[Server], arguments: Arguments) -> dict[str, st
 
 
 @contextmanager
-def naming(server: Server) -> Generator[None]:
-    """Add the name of the server to connection errors, because a lock may have many. Those of Git have it."""
+def prefix_errors(server: Server) -> Generator[None]:
+    """Add the name of the server to connection errors, because a lock may have many. Errors of Git have it."""
     try:
         yield
     except UpstreamError as error:
@@ -234,7 +225,7 @@ async def open_server(
     )
     async with AsyncExitStack() as stack:
         try:
-            with naming(server):
+            with prefix_errors(server):
                 opened = open_target(target, options, folder=base, home=scope.home)
                 catalog = await stack.enter_async_context(opened)
         except NotFoundError as error:
@@ -264,12 +255,3 @@ async def report_rewritten(catalog: Catalog, skills: Sequence[Installed], printe
             printer.talk(f"warning: {where} in its history, which was rewritten; look closely at the changes")
         elif position == "unknown":
             printer.talk(f"note: {where} among the last {HISTORY} commits, so its history may have been rewritten")
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError) as error:
-        raise FormatError("user-unknown", "your user name is unknown", "add --by NAME") from error

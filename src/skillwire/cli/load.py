@@ -11,7 +11,7 @@ import click
 from skillwire.cli.command import Arguments, Exit, flag, option, repeated, verb
 from skillwire.cli.host_session import HOST_OPTIONS, NAME, find_skill, host_words, run_with_host, state_of
 from skillwire.cli.printer import Printer, visible
-from skillwire.cli.prompts import approve_once, ask_elsewhere, ask_on_terminal, can_ask
+from skillwire.cli.prompts import approve_once, ask_on_terminal, ask_through_store, can_ask
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _ask(arguments: Arguments, printer: Printer) -> Ask | None:
         return approve_once(printer)
     if arguments.ask == "desk":
         options = "" if arguments.state is None else f" --state {shlex.quote(str(arguments.state))}"
-        return ask_elsewhere(printer, state_of(arguments), "skillwire load", options)
+        return ask_through_store(printer, state_of(arguments), "skillwire load", options)
     if arguments.ask == "terminal" and not can_ask():
         raise FormatError("no-terminal", "no terminal is available to ask", "ask at the desk: --ask desk")
     is_here = can_ask() and arguments.ask != "never"

@@ -7,9 +7,7 @@ import os
 import shlex
 from pathlib import Path
 
-import click
-
-from skillwire.cli.command import JSON, Arguments, Exit, argument, option, verb
+from skillwire.cli.command import FILE, JSON, Arguments, Exit, argument, option, verb
 from skillwire.cli.printer import Printer, visible
 from skillwire.errors import FormatError, StoreError
 
@@ -17,13 +15,13 @@ _DESCRIPTION = "Explains how to do one task, step by step. Use when someone asks
 _BODY = """\
 # {title}
 
-Say in one sentence what the result is, and for whom.
+Describe the result in one sentence, and who needs it.
 
 ## Procedure
 
-1. Look at what is there before you change anything.
+1. Look at the existing files before you change anything.
 2. Do the task. Name exact commands, files and limits.
-3. Check the result, and say how you checked it.
+3. Check the result, and report how you checked it.
 
 ## When to stop and ask
 
@@ -44,7 +42,7 @@ Output: what a good answer looks like.
     option(
         "--in",
         "folder",
-        type=click.Path(path_type=Path),
+        type=FILE,
         default=Path(),
         metavar="DIR",
         help="the folder of your skills (default: the current folder)",

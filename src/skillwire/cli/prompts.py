@@ -45,7 +45,7 @@ _QUESTIONS = {
     "tool": "Grant this content of the skill a tool, from now on:",
     "cross-origin": "Let the skill cause this one read:",
 }
-_UNTIL_LEFT = "Let this run until the model leaves the skill, and do not store it:"
+_RUN_ONCE = "Let this run until the model leaves the skill, and do not store it:"
 
 
 class _Titles(NamedTuple):
@@ -85,11 +85,11 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
 
         show(request, printer)
         about = f" {line(request.target)}" if request.target else ""
-        reply = await answer(f"{meaning_of(request)}{about} [y/N, r to read it first] ", printer)
+        reply = await answer(f"{question_text(request)}{about} [y/N, r to read it first] ", printer)
         while reply.lower() in READ:
             request = await request.review()
             show(request, printer)
-            reply = await answer(f"{meaning_of(request)}{about} [y/N] ", printer)
+            reply = await answer(f"{question_text(request)}{about} [y/N] ", printer)
         if reply.lower() not in YES:
             is_declined = request.kind == "load" and reply.lower() in NO
             if is_declined:
@@ -108,15 +108,15 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
     return ask
 
 
-def meaning_of(request: ApprovalRequest) -> str:
-    """Return the question: exactly what an approval stores, and for how long."""
+def question_text(request: ApprovalRequest) -> str:
+    """Return the question, which states exactly what an approval allows, and for how long."""
     if not request.lasts:
-        return _UNTIL_LEFT
+        return _RUN_ONCE
     return _QUESTIONS["unread" if request.is_unread else request.kind]
 
 
 def approve_once(printer: Printer) -> Ask:
-    """Return a function that approves this once, because of ``--yes`` (Z4). It grants nothing."""
+    """Return a function that approves each request once, for ``--yes`` (Z4). It grants nothing."""
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.approvals import Answer
@@ -127,7 +127,7 @@ def approve_once(printer: Printer) -> Ask:
     return ask
 
 
-def ask_elsewhere(printer: Printer, state: Path, by: str, options: str) -> Ask:
+def ask_through_store(printer: Printer, state: Path, by: str, options: str) -> Ask:
     """Return a function that waits for an answer from the desk or another terminal.
 
     ``options`` are added to the printed commands.
@@ -201,10 +201,10 @@ def page(
 ) -> Iterator[Text]:
     """Yield everything about one skill, line by line: its source first, warnings last.
 
-    ``decision`` is the newest one, for a skill that is not approved. ``at_most`` bounds the rows of each section,
-    so that a long listing cannot move the warnings off the screen. ``to_install`` is for a skill that an agent
-    will trust completely, because no host of ours is between them. ``with_source`` begins with the ``SKILL.md``.
-    ``is_verbose`` shows whole digests.
+    ``decision`` is the newest one, for a skill that is not approved. ``at_most`` limits the rows of each section,
+    so that a long section cannot move the warnings off the screen. ``to_install`` is for a skill that goes into
+    the folder of an agent: the agent trusts it, and no host of ours checks its actions. ``with_source`` begins
+    with the ``SKILL.md``. ``is_verbose`` shows whole digests.
     """
     from rich.text import Text
 

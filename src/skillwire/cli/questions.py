@@ -1,7 +1,7 @@
 """``skillwire approvals questions``: shows and answers the questions of running agents and gateways.
 
-A question looks the same as on the terminal of the program that asks. Only the store is needed, so a question
-about a skill of an unknown server can be answered too.
+A question looks the same as on the terminal of the program that asks. Answering needs only the store, and no
+connection to the server of the skill.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.approve import BY, FINGERPRINT, GRANT, NOTE, require_decision
+from skillwire.cli.approve import FINGERPRINT, GRANT, NOTE, require_decision
 from skillwire.cli.command import Arguments, argument, flag, verb
-from skillwire.cli.host_session import STORE_OPTIONS, host_command, run_with_store, system_user
+from skillwire.cli.host_session import BY, STORE_OPTIONS, host_command, run_with_store, system_user
 from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
-from skillwire.cli.prompts import meaning_of, page
+from skillwire.cli.prompts import page, question_text
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ async def _require_review(store: Store, question: Question, arguments: Arguments
     granting = f" Grant {listed(sorted(set(arguments.grant)))}?" if arguments.grant else ""
     await require_decision(
         review,
-        f"{meaning_of(request)}{about}{granting}",
+        f"{question_text(request)}{about}{granting}",
         arguments,
         printer,
         content=question.content,

@@ -10,9 +10,9 @@ from skillwire.cli.install_session import (
     AGENT_DIR,
     SCOPE,
     backups,
+    recover_first,
     scope_of,
     show_backups,
-    tidy_first,
 )
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import SkillwireError
@@ -41,7 +41,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
 
     scope = scope_of(arguments)
     agents = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
-    tidy_first(scope, printer, agents)
+    recover_first(scope, printer, agents)
     lock = require_lock(scope.lock_path)
     for name in arguments.skills:  # an unknown skill fails before anything is removed
         require_skill(lock, name)

@@ -61,7 +61,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
         raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
     address = check_serving(arguments)
-    gc.disable()  # the objects of the start are permanent; looking for garbage among them takes 10 % of the time
+    gc.disable()  # objects made at the start are permanent; collecting garbage among them takes 10 % of the start
     try:
         if address is None:
             for each in (signal.SIGINT, signal.SIGTERM):

@@ -82,7 +82,7 @@ SERVING_OPTIONS = (
         type=click.IntRange(0, 4096),
         default=128,
         metavar="MIB",
-        help="memory for responses that are sent again while nothing changes (HTTP; default: 128; 0: none)",
+        help="memory of the response cache (HTTP; default: 128; 0: no cache)",
     ),
     flag("--access-log", help="print a line of JSON to stderr for each request (HTTP)"),
     flag("--no-page", help="serve no page for browsers (HTTP)"),
@@ -183,7 +183,7 @@ def _read_instructions(path: Path | None) -> str | None:
 
 
 def page_of(arguments: Arguments) -> PageMaker | None:
-    """Return what makes the page for browsers, unless it is turned off."""
+    """Return the function that makes the page for browsers; ``None`` with ``--no-page``."""
     if arguments.no_page:
         return None
     from skillwire.web.catalog.site import catalog_page
@@ -224,7 +224,7 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
     command = str(Path(sys.argv[0]).absolute())
     files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
     typed = [word for word in sys.argv[1:] if word != "--verbose"]
-    words = [_from_anywhere(word) if word in files else word for word in typed]
+    words = [_portable_word(word) if word in files else word for word in typed]
     name, start = shlex.quote(arguments.name), shlex.join([command, *words])
     if not arguments.verbose:
         options = "" if arguments.name == "skillwire" else f" --name {name}"
@@ -244,8 +244,8 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
         printer.talk(f"  {each}")
 
 
-def _from_anywhere(word: str) -> str:
-    """Return a path or a repository as a word that means the same in every folder."""
+def _portable_word(word: str) -> str:
+    """Return a path or a repository as an absolute address, for a command that runs in another folder."""
     from skillwire.catalog.git_source import is_git_source, parse_git_source
 
     return f"git+{parse_git_source(word)}" if is_git_source(word) else str(Path(word).absolute())

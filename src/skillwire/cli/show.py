@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @verb(
     "Show one skill: fields, files, digests, and what its files contain (scripts, tools, outside domains, hidden"
-    " text, tokens). Of a folder in a skill, list the contents.",
+    " text, tokens). For a folder in a skill, list its contents.",
     TARGET,
     SKILL,
     flag("--verbose", help="print whole digests"),
@@ -65,7 +65,7 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
 
 
 async def list_directory(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
-    """Print the contents of a folder of a skill, and what is missing."""
+    """Print the contents of a folder of a skill, and the problems of listing it."""
     uri = as_uri(arguments.skill.removesuffix("/"))
     children = [child async for child in catalog.children(uri)]
     problems = [each for each in await catalog.problems() if each.refuses and each.file == uri]

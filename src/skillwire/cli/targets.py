@@ -16,6 +16,7 @@ import click
 from skillwire.catalog.contract import Catalog
 from skillwire.cli.command import (
     COMMAND,
+    FILE,
     JSON,
     Arguments,
     Place,
@@ -48,14 +49,12 @@ HEADER = repeated("--header", metavar="'NAME: VALUE'", help="sent with every req
 TIMEOUT = option(
     "--timeout", type=Seconds(), metavar="SECONDS", help="how long to wait for each response (default: 30)"
 )
+CONFIG = option(
+    "--config", type=FILE, metavar="FILE", help="the mcpServers file with the label (default: search for it)"
+)
 TARGET_OPTIONS = (
     JSON,
-    option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="the mcpServers file with the label (default: search for it)",
-    ),
+    CONFIG,
     flag("--yes", help="do not ask; also use a server that a file of the project names"),
     HEADER,
     TIMEOUT,
@@ -160,7 +159,7 @@ def problems_json(problems: Iterable[Diagnostic]) -> list[dict[str, str]]:
 
 
 def print_problems(problems: Iterable[Diagnostic], printer: Printer) -> None:
-    """Print what is missing from a listing, and why."""
+    """Print the entries that are missing from a listing, each with the reason."""
     for problem in problems:
         where, what = line(problem.file)[:300], line(problem.message)
         printer.talk(f"missing: {where}: {what} [{problem.reference}]")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.command import Arguments, Exit, argument, flag, run_async, verb
 from skillwire.cli.diff import print_difference
+from skillwire.cli.host_session import BY
 from skillwire.cli.install_session import (
-    BY,
     FORCE,
     LOCK_OPTIONS,
     backups,
-    check_signing,
-    chosen,
+    by_server,
     headers_for,
     open_server,
+    recover_first,
     report_rewritten,
     require_answer,
     require_approval,
@@ -26,7 +26,6 @@ from skillwire.cli.install_session import (
     show_outcome,
     show_skill,
     signature,
-    tidy_first,
 )
 from skillwire.cli.printer import Printer, line, listed
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
@@ -62,7 +61,6 @@ def command(arguments: Arguments, printer: Printer) -> int:
     """Update skills."""
     if arguments.check:
         return run_async(lambda: _check(arguments, printer))
-    check_signing(arguments)
     return run_async(lambda: _update(arguments, printer))
 
 
@@ -80,7 +78,7 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
             return "unverifiable"
 
     scope = scope_of(arguments)
-    groups = chosen(require_lock(scope.lock_path), arguments.skills)
+    groups = by_server(require_lock(scope.lock_path), arguments.skills)
     headers = headers_for(list(groups), arguments)
     rows = list[dict[str, str]]()
     for server, skills in groups.items():
@@ -121,32 +119,27 @@ async def _update(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.lock import require_lock
 
     scope = scope_of(arguments)
-    tidy_first(scope, printer)
-    groups = chosen(require_lock(scope.lock_path), arguments.skills)
+    recover_first(scope, printer)
+    groups = by_server(require_lock(scope.lock_path), arguments.skills)
     headers = headers_for(list(groups), arguments)
     done: list[dict[str, Any]] = []
     for server, skills in groups.items():
         try:
             async with open_server(server, scope, arguments, headers, printer) as catalog:
                 await report_rewritten(catalog, skills, printer)
-                done += [await _try_one(catalog, skill, scope, arguments, printer) for skill in skills]
+                for skill in skills:
+                    try:
+                        state = await _update_one(catalog, skill, scope, arguments, printer)
+                        done.append({"skill": skill.name, "state": state})
+                    except SkillwireError as error:
+                        printer.error(error)
+                        done.append({"skill": skill.name, "state": "refused", "reference": error.reference})
         except SkillwireError as error:
             printer.error(error)
             done += [{"skill": skill.name, "state": "refused", "reference": error.reference} for skill in skills]
     if arguments.json:
         printer.json({"skills": done})
     return Exit.PROBLEMS if any(each["state"] == "refused" for each in done) else Exit.OK
-
-
-async def _try_one(
-    catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
-) -> dict[str, Any]:
-    try:
-        state = await _update_one(catalog, skill, scope, arguments, printer)
-    except SkillwireError as error:
-        printer.error(error)
-        return {"skill": skill.name, "state": "refused", "reference": error.reference}
-    return {"skill": skill.name, "state": state}
 
 
 async def _update_one(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from skillwire.install.lock import Installed
     from skillwire.install.places import InstallScope
 
-_SHOWN_OF_ONE = 20  # failures with one reference
+_FAILURES_SHOWN = 20  # of one reference
 _TITLES = {
     "D1": "directories list the files of the entry",
     "E1": "entries are well formed",
@@ -94,15 +94,15 @@ def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
     shown = Counter[str]()
     for failure in report.failures:
         shown[failure.reference] += 1
-        if shown[failure.reference] > _SHOWN_OF_ONE:  # a server can cause any number of them
+        if shown[failure.reference] > _FAILURES_SHOWN:  # a server can cause any number of them
             continue
         kind = "not stated" if failure.is_gap else "FAILED"
         printer.data(f"{kind} {visible(failure.uri)}: {visible(failure.message)} [{failure.reference}]")
         if failure.hint:
             printer.data(f"    hint: {visible(failure.hint)}")
     for reference, count in shown.items():
-        if count > _SHOWN_OF_ONE:
-            printer.data(f"… and {count - _SHOWN_OF_ONE:,} more [{reference}]; --json lists all")
+        if count > _FAILURES_SHOWN:
+            printer.data(f"… and {count - _FAILURES_SHOWN:,} more [{reference}]; --json lists all")
     printer.talk(
         f"{counted(report.skills, 'skill')}, {counted(report.files, 'file')}, {size_of(report.size)}:"
         f" {_verdict(report, strict)} (this proves consistency, not trust)"

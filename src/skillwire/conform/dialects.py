@@ -29,7 +29,7 @@ _MAX_FILES = 20
 async def check_index(run: ServerRun) -> bool:
     """Check the index and everything that it names; return whether there is one."""
     exchange = await run.ask("resources/read", uri=INDEX_URI)
-    _, data, _ = decode_content(exchange, INDEX_URI)
+    data = decode_content(exchange, INDEX_URI).data
     if data is None:
         run.ledger.not_offered(INDEX, "there is no skill://index.json")
         return False
@@ -81,7 +81,7 @@ async def _read_indexed(run: ServerRun, rule: str, item: dict[str, Any]) -> tupl
     """Read the URL of ``item`` and compare its digest; ``None`` if it fails."""
     uri, digest = as_text(item.get("url")), item.get("digest")
     exchange = await run.ask("resources/read", uri=uri)
-    _, data, _ = decode_content(exchange, uri)
+    data = decode_content(exchange, uri).data
     if data is None:
         run.ledger.failed(rule, f"{uri!r:.300} is in the index but cannot be read", exchange)
         return None
@@ -159,8 +159,8 @@ async def _check_instructions(run: ServerRun, name: str) -> None:
     for item in as_list((exchange.result or {}).get("files"))[:_MAX_FILES]:
         uri = as_text(as_object(item).get("uri"))
         answer = await run.ask("resources/read", uri=uri)
-        _, data, _ = decode_content(answer, uri)
-        run.ledger.expect("P4", data is not None, f"{uri!r:.300} cannot be read", answer)
+        is_read = decode_content(answer, uri).data is not None
+        run.ledger.expect("P4", is_read, f"{uri!r:.300} cannot be read", answer)
 
 
 async def _check_native(run: ServerRun) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillwire.client.bounds import as_list, as_object, as_uri
 from skillwire.errors import FormatError
@@ -23,7 +24,7 @@ from skillwire.skill.verify import differing_fields
 from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from skillwire.conform.report import Exchange
     from skillwire.conform.server_run import ListedSkill, ServerRun
@@ -126,7 +127,7 @@ async def _files_now(run: ServerRun, skill: ListedSkill) -> dict[str, str | None
 
 def _check_content(run: ServerRun, exchange: Exchange, uri: str) -> bytes | None:
     """R1: the bytes of the only content, which must be about ``uri``."""
-    problem, data, item = decode_content(exchange, uri)
+    data, problem, item = decode_content(exchange, uri)
     kind = item.get("mimeType")
     if not problem and isinstance(item.get("blob"), str) and data is not None and _is_utf8(data):
         problem = "is sent as base64, but it is UTF-8 text"
@@ -138,33 +139,41 @@ def _check_content(run: ServerRun, exchange: Exchange, uri: str) -> bytes | None
     return data
 
 
-def decode_content(exchange: Exchange, uri: str) -> tuple[str, bytes | None, dict[str, Any]]:
-    """The problem with the content or an empty string, its bytes, and its item."""
+class Content(NamedTuple):
+    """The content in a response to ``resources/read``: its bytes, or the problem with it; and its item."""
+
+    data: bytes | None
+    problem: str = ""
+    item: Mapping[str, Any] = MappingProxyType({})
+
+
+def decode_content(exchange: Exchange, uri: str) -> Content:
+    """Decode the only content of a response, which must be about ``uri``."""
     if exchange.result is None:
-        return f"cannot be read: {exchange.summary}", None, {}
+        return Content(None, f"cannot be read: {exchange.summary}")
     contents = [as_object(item) for item in as_list(exchange.result.get("contents"))]
     if len(contents) != 1:
-        return f"has {len(contents)} contents instead of one", None, {}
+        return Content(None, f"has {len(contents)} contents instead of one")
     item = contents[0]
     place = as_uri(item.get("uri"))
     if place is None or place != as_uri(uri):
-        return f"is answered with {item.get('uri')!r:.300}", None, item
+        return Content(None, f"is answered with {item.get('uri')!r:.300}", item)
     text, blob = item.get("text"), item.get("blob")
     if isinstance(text, str) == isinstance(blob, str):
-        return "does not have exactly one of 'text' and 'blob'", None, item
+        return Content(None, "does not have exactly one of 'text' and 'blob'", item)
     try:
-        return "", text.encode() if isinstance(text, str) else b64decode(str(blob), validate=True), item
+        return Content(text.encode() if isinstance(text, str) else b64decode(str(blob), validate=True), item=item)
     except UnicodeEncodeError:
-        return "has text that is not Unicode", None, item
+        return Content(None, "has text that is not Unicode", item)
     except (binascii.Error, ValueError):
-        return "has a 'blob' that is not base64", None, item
+        return Content(None, "has a 'blob' that is not base64", item)
 
 
 def _bytes(exchange: Exchange) -> bytes | None:
     """The bytes of the first content, about any URI."""
     contents = as_list((exchange.result or {}).get("contents"))
     uri = as_object(contents[0]).get("uri") if contents else None
-    return decode_content(exchange, uri)[1] if isinstance(uri, str) else None
+    return decode_content(exchange, uri).data if isinstance(uri, str) else None
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -242,21 +251,21 @@ def _cause(sent: Any, written: Any, *, in_both: bool) -> tuple[str, str]:
     """The rule that a difference breaks, and a description of the difference."""
     if not in_both:
         return "E1", "is missing in the entry or in the SKILL.md"
-    if _throughout(sent, written, _is_without_break):
+    if _every_difference(sent, written, _is_without_break):
         return "F5", "lost its last line break"
-    if _throughout(sent, written, _is_misread):
+    if _every_difference(sent, written, _is_misread):
         return "F4", f"is {sent!r:.80} in the entry, but {written!r:.80} in YAML 1.2"
     return "E1", "differs between the entry and the SKILL.md"
 
 
-def _throughout(sent: Any, written: Any, is_so: Callable[[Any, Any], bool]) -> bool:
-    """Whether ``is_so`` is true wherever the two values differ."""
+def _every_difference(sent: Any, written: Any, has_cause: Callable[[Any, Any], bool]) -> bool:
+    """Whether ``has_cause`` is true for every pair of different values inside the two values."""
     if isinstance(sent, dict) and isinstance(written, dict):
         one, other = cast("dict[str, Any]", sent), cast("dict[str, Any]", written)
         return one.keys() == other.keys() and all(
-            one[key] == other[key] or _throughout(one[key], other[key], is_so) for key in one
+            one[key] == other[key] or _every_difference(one[key], other[key], has_cause) for key in one
         )
-    return is_so(sent, written)
+    return has_cause(sent, written)
 
 
 def _is_without_break(sent: Any, written: Any) -> bool:

@@ -1,7 +1,7 @@
 """The honeypot: four MCP servers that record every request of a host.
 
-They have correct skills, wrong entries, unlisted files, foreign links and an endless list, so every mistake that a
-host can make here shows on the wire. The bytes of files are always correct. Entries, capabilities and lists are
+They have correct skills, wrong entries, unlisted files, foreign links and an endless list, so that a mistake of a
+host is visible in its requests. The bytes of files are always correct. Entries, capabilities and lists are
 falsified in the response.
 
 The servers run over HTTP in this process, or over stdio as commands, which the host starts with

@@ -256,7 +256,7 @@ class Section:
     name: str
     results: tuple[Result, ...]
     note: str = ""
-    spoken: bool = True  # False if the server does not speak the era
+    spoken: bool = True  # False if the server does not support this era of the protocol
 
     def count(self, verdict: Verdict) -> int:
         """The number of rules with this verdict; none if the era was not spoken."""

@@ -1,6 +1,6 @@
 """The rules that can be checked from outside, for servers and for hosts: title, check and fix.
 
-The ids are those of the project; ``BASE`` stands for the rules of the protocol for every message.
+The ids are those of the project. ``BASE`` is the rules of the base protocol, which every message has to follow.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A raw JSON-RPC session with a server in one era of the protocol, over HTTP or the pipes of a process.
 
 Only JSON and the frames of an event stream are parsed, within the bounds of the client (B1, B2, B4). A failed
-request becomes an ``Exchange`` with a problem, never an exception. The session raises ``SessionEnded`` instead of
-hanging: when the time is over, when the number of requests reaches its bound, when the server is gone, or when
-several requests in a row had no response.
+request becomes an ``Exchange`` with a problem, never an exception. The session raises ``SessionEnded`` when the
+time is over, when the number of requests reaches its bound, when the connection is lost, or when several requests
+in a row had no response.
 """
 
 from __future__ import annotations

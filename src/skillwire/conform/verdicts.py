@@ -1,6 +1,6 @@
-"""The verdicts on a host: each of its rules, judged by the observed requests. Pure.
+"""The verdicts on a host: each rule, judged by the observed requests. Pure.
 
-A rule holds only if the host had a chance to break it.
+A rule passes only if the host sent a request in a situation in which it could have broken the rule.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _asks_skills(one: ObservedRequest) -> bool:
 
 
 def _judge_capabilities(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """K2"""
+    """K2: ``skills/*`` and directory reads go only to servers that declare them, after the declaration."""
     declared: set[str] = set()
     for one in seen:
         if one.method in _DECLARING:
@@ -90,7 +90,7 @@ def _judge_capabilities(seen: Sequence[ObservedRequest], ledger: Ledger) -> None
 
 
 def _judge_declaration(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """K3"""
+    """K3: a client that calls ``skills/*`` declares the extension, in the handshake or in the request."""
     handshake: dict[str, bool] = {}
     for one in seen:
         if one.method == "initialize":
@@ -102,7 +102,7 @@ def _judge_declaration(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
 
 
 def _judge_cursors(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """L3"""
+    """L3: every cursor is one that a response contained. The repeating server is judged by B3."""
     given: set[tuple[str, str]] = set()
     for one in seen:
         cursor = one.params.get("cursor")
@@ -114,7 +114,7 @@ def _judge_cursors(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
 
 
 def _judge_repeats(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """B3"""
+    """B3: the cursor of the repeating server is not followed again and again."""
     run = longest = 0
     last = None
     for one in (one for one in seen if one.origin == REPEATING.label and one.method == "skills/list"):
@@ -170,7 +170,7 @@ def _judge_mismatch(first: Sequence[ObservedRequest], uri: str, rule: str, ledge
 
 
 def _judge_unlisted(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """V2"""
+    """V2: only files in the entry are read. Passed if a listed file was read after the ``SKILL.md``."""
     for one in first:
         skill = _skill_of(one)
         if skill is None:
@@ -184,7 +184,7 @@ def _judge_unlisted(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
 
 
 def _judge_need(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """V5"""
+    """V5: no unneeded skill is read, no file before its ``SKILL.md``, and no file that nothing mentions."""
     spare = _reads(first, SPARE)
     broken = bool(spare)
     if spare:
@@ -206,7 +206,7 @@ def _judge_need(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
 
 
 def _judge_generated(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """V7"""
+    """V7: a generated skill is not read. Passed if the host requested its entry and continued with others."""
     read = _reads(first, GENERATED)
     asked = [index for index, one in enumerate(first) if one.method == "skills/get" and _same(one.uri, GENERATED)]
     if read:
@@ -217,7 +217,7 @@ def _judge_generated(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
 
 
 def _judge_directories(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """W3"""
+    """W3: a file that only a directory lists is not read."""
     shown = [
         index for index, one in enumerate(first) if one.method == _DIRECTORY and _same(one.uri, GUIDE_REFERENCES)
     ]
@@ -228,7 +228,7 @@ def _judge_directories(first: Sequence[ObservedRequest], ledger: Ledger) -> None
 
 
 def _judge_elsewhere(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
-    """O3"""
+    """O3: the skill that names a local file and another server's skill causes a read of neither."""
     broken = False
     for one in seen:
         if one.method not in ("resources/read", "skills/get"):

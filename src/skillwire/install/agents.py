@@ -1,4 +1,4 @@
-"""What is known about agents, as data: the folders of their skills, and the files that list their MCP servers.
+"""The known agents, as data: the folders of their skills, and the files that list their MCP servers.
 
 The folder of any other agent is given with ``--agent-dir``. The table of folders follows the most used installer
 in November 2026. Every row of ``CONFIGS`` was compared with the public documentation of its vendor at that time

@@ -1,9 +1,9 @@
 """Adds the entry of a server to the configuration of a host, and removes it again.
 
-The change is computed first, so that it can be shown. Then the file is replaced in one step, if it is still the
-one that was shown. The old file, or the fact that there was none, is kept beside it until an undo restores it. If
-an undo cannot restore the old file, it removes the entry and keeps a copy again. A file that cannot be changed
-safely stays, and the lines to add are given instead.
+The change is computed first, so that it can be shown. Then the file is replaced in one step, unless it has changed
+since. A copy of the old file is kept beside it. An undo restores this copy if the file has not changed since;
+otherwise it removes only the entry, and keeps a copy again. A file that cannot be changed safely is not changed,
+and the lines to add are printed instead.
 
 The functions over text (``lookup``, ``added``, ``removed``) are pure. Everything else in the text stays byte for
 byte: JSON gets a member (``client/jsonc.py``), TOML gets a table at its end. Every result is parsed again and
@@ -61,7 +61,7 @@ class Edit:
 
     @property
     def lines(self) -> list[str]:
-        """The changed lines without context, which may contain secrets."""
+        """The changed lines. They have no context, because other lines may contain secrets."""
         before, after = ((data or b"").decode().splitlines() for data in (self.file.data, self.new))
         found = list(unified_diff(before, after, lineterm="", n=0))
         return [line for line in found[2:] if not line.startswith("@@")]
@@ -322,7 +322,7 @@ def table(config: HostConfig, name: str, entry: dict[str, Any], line: str = "\n"
     """Return a TOML table. Strings and lists of strings are the same in TOML and JSON."""
     rows = [f"[{'.'.join((*config.keys, name))}]{line}"]
     for key, value in entry.items():
-        # We never write dates. Written as text they do not compare equal, so the entry is left to the user.
+        # We write no dates. A date in an entry becomes text here and differs then, so the user has to remove it.
         written = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
         rows.append(f"{key} = {written}{line}")
     return "".join(rows)

@@ -7,9 +7,9 @@ Nothing is printed and no user is asked here. Only content that the lock records
   written; nothing is read twice. A skill without digests cannot be pinned and is refused (V7). So is content that
   differs from the lock (V3).
 - A skill never replaces one from another origin (N1), or one whose name is equal on some disks (B5).
-- Before a verb changes anything, ``tidy_up`` settles what killed processes left, according to the lock. It looks
-  into every folder that a verb could have written to: those of all known agents, of the lock, and of the command
-  line, because a skill that was just removed is in no lock any more.
+- Before a verb changes anything, ``recover`` completes or undoes the changes of killed processes, according to the
+  lock. It searches every folder that a verb may have written to: those of all known agents, of the lock, and of
+  the command line. The lock alone is not enough, because it no longer has a skill that was just removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireE
 from skillwire.install.agents import AGENTS
 from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
 from skillwire.install.places import check_free, differences, installed_states, layout_of, refuse_collision, states
-from skillwire.install.transaction import back_up, forget, open_swap, tidy, unfinished, was_put
+from skillwire.install.transaction import (
+    back_up,
+    forget_unrecorded,
+    is_unrecorded,
+    open_swap,
+    recover_folder,
+    unfinished,
+)
 from skillwire.skill.entry import digest_of
 from skillwire.skill.review import Review, review_files
 
@@ -134,7 +141,7 @@ class Backups:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The written or emptied folders, the copies of edited files, and the agents whose folders are unusable."""
+    """The changed folders, the copies of edited files, and the agents whose folders are unusable."""
 
     written: tuple[str, ...] = ()
     backups: tuple[Path, ...] = ()
@@ -160,7 +167,7 @@ def add(
             known = Installed(name, fetched.entry.uri, server, digests, merged, *signed, fetched.commit)
         swap.commit(lambda: lock.write(lock.now.having(replace(known, agents=merged))))
     for place in layout.places:
-        forget(place.folder, name)
+        forget_unrecorded(place.folder, name)
     return Outcome(written)
 
 
@@ -185,7 +192,7 @@ def update(scope: InstallScope, planned: Installed, fetched: Fetched, who: Signa
 
 
 def record_commit(scope: InstallScope, planned: Installed, commit: str | None) -> None:
-    """Record the newest commit with the content of ``planned``: the recorded one may vanish from the history."""
+    """Record the newest commit with the content of ``planned``. An older one may disappear from the history."""
     with held_lock(scope.lock_path) as lock:
         if lock.now.skills.get(planned.name) == planned:
             lock.write(lock.now.having(replace(planned, commit=commit)))
@@ -262,9 +269,9 @@ def require_skill(lock: Lock, name: str) -> Installed:
 
 
 def _check_ours(name: str, state: PlaceState, scope: InstallScope, *, is_ours: bool) -> None:
-    """N1: refuse files of others, even equal ones, because removing the skill would delete them."""
+    """N1: refuse files that we did not write, even equal ones, because removing the skill would delete them."""
     check_free(state.place.folder, name)
-    is_foreign = state.state == "ok" and not is_ours and not was_put(state.place.folder, name)
+    is_foreign = state.state == "ok" and not is_ours and not is_unrecorded(state.place.folder, name)
     if state.state == "changed" or is_foreign:
         forcing = f"nothing was overwritten; to replace it: {scope.command('update', name, '--force')}"
         raise _in_the_way(name, state, is_ours=is_ours, forcing=forcing)
@@ -370,8 +377,8 @@ def _check_apart(place: Place, server: Server, scope: InstallScope) -> None:
         )
 
 
-def tidy_up(scope: InstallScope, agents: Iterable[str], backups: Backups) -> list[Path]:
-    """Settle the changes of killed processes: complete them if the lock records them, otherwise undo them.
+def recover(scope: InstallScope, agents: Iterable[str], backups: Backups) -> list[Path]:
+    """Complete the changes of killed processes if the lock records them; otherwise undo them.
 
     Return the copies of undone changes in ``backups``.
     """
@@ -391,7 +398,7 @@ def tidy_up(scope: InstallScope, agents: Iterable[str], backups: Backups) -> lis
             def keep(name: str, folder: Path = folder) -> None:
                 kept.append(backups.copy(folder, name))
 
-            tidy(folder, partial(_is_recorded, scope, lock.now, folder), keep)
+            recover_folder(folder, partial(_is_recorded, scope, lock.now, folder), keep)
         with suppress(OSError):
             for path in unfinished(scope.lock_path):
                 path.unlink()

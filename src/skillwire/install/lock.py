@@ -368,7 +368,7 @@ def held_lock(path: Path, patience: float = _PATIENCE_SECONDS) -> Generator[Lock
 
 
 def _called(path: Path) -> str:
-    """Return which lock it is: that of a project, or that of the user."""
+    """Return the path of the lock for messages: it shows whether the lock is that of a project or of the user."""
     return f"./{path.name}" if path.parent == Path.cwd() else shown(path, Path.home())
 
 

@@ -7,9 +7,9 @@ later.
 
 With ``link`` there is one copy in the folder that agents share, and a relative link to it from each other folder.
 
-Folders are compared without following links, and nothing is changed here. Litter that reappears by itself
-(``.DS_Store``, ``__pycache__``) does not count as a difference. Any other added file does, because removing the
-folder would delete it.
+Folders are compared without following links, and nothing is changed here. Files that systems and interpreters
+create (``.DS_Store``, ``__pycache__``) are no difference. Any other added file is one, because removing the folder
+would delete it.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ Headers and variables are never recorded. A URL with a user, a password or a que
 contain a token. Such a server needs a label in an ``mcpServers`` file, and the lock records the label.
 
 The lock of a user is used from every folder and means the same everywhere: its paths are absolute, a label is
-recorded with its file, and commands start in the home folder. The current folder, perhaps a repository of a
-stranger, has no influence (N1, A5, Z1).
+recorded with its file, and commands start in the home folder. The current folder may be an untrusted repository,
+so it has no influence (N1, A5, Z1).
 
-``from_anywhere`` makes the file arguments of a command absolute. After one of our own verbs a word without a dot
-or a slash can be recognised as a file; in other commands such a word stays.
+``portable_words`` makes the file arguments of a command absolute. After one of our own verbs, a word without a dot
+or a slash is a file if that file exists. In other commands such a word is not changed.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from skillwire.install.places import InstallScope
 
 _WITH_VALUE = re.compile("--[^=]*=")
-# The values of these options may look like a path, but are none.
-_OUR_WORDS = ("--name", "--prefix", "--unlisted", "--instructions")
+# Options of ours whose values may look like paths.
+_OPTIONS_WITHOUT_PATH = ("--name", "--prefix", "--unlisted", "--instructions")
 
 
-def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
-    """Make ``words``, typed in ``folder``, mean the same in every folder."""
+def portable_words(words: Sequence[str], folder: Path) -> list[str]:
+    """Return the command with absolute paths: ``words`` were typed in ``folder``, but run in another one."""
     ours = next((place for place, word in enumerate(words) if Path(word).name == "skillwire"), len(words))
     # A program without a slash is found on the PATH.
     whole = [_absolute(folder, word) if "/" in word else word for word in words[:1]]
@@ -56,7 +56,7 @@ def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
         is_path = value.startswith(("./", "../"))
         if value and (is_ours or "/" in value or "." in value):
             is_path = is_path or os.path.exists(folder / value)
-        if is_ours and (option or before) in _OUR_WORDS:
+        if is_ours and (option or before) in _OPTIONS_WITHOUT_PATH:
             is_path = False
         whole.append(option + equals + (_absolute(folder, value) if is_path else value))
     return whole
@@ -76,7 +76,7 @@ def describe_server(
 ) -> Server:
     """Return the record of ``target``: the words of a command, a repository, a URL, a folder or a label."""
     if not isinstance(target, str):
-        words = from_anywhere(target, scope.project) if scope.kind == "global" else target
+        words = portable_words(target, scope.project) if scope.kind == "global" else target
         return Server("command", tuple(words), None, dialect, era)
     kind = "label" if config is not None else target_kind(target)
     if kind == "git":
@@ -152,7 +152,7 @@ class ForeignServer(NamedTuple):
 
 
 def needs_consent(server: Server, scope: InstallScope) -> ForeignServer | None:
-    """Z1: return what the user has to allow before this server is used; ``None`` if it is their own."""
+    """Z1: return the server if the user has to allow it before it is used; ``None`` if it is their own."""
     if server.kind == "folder":
         return None
     label, entry = "", server.to_json()

@@ -3,10 +3,10 @@
 ``replace_file`` replaces one file by a rename: readers see the old bytes or the new ones. ``Swap`` changes several
 folders together. New content is written into a staging folder beside its destination and flushed. Only when all of
 it is on disk do renames make it visible. If a rename or writing the lock fails, earlier renames are undone. A
-process that is killed leaves a folder called ``.skillwire-…``, which the next process finds. The lock is written
-last and tells whether the change was made: if it was, the staging folder is removed; if not, the old content is
-moved back. A staging folder can also arrive with a cloned project, so what is moved back must not be or contain a
-repository (Z3).
+process that is killed leaves a staging folder called ``.skillwire-…``, and the next process completes or undoes
+its change (``recover_folder``). The lock is written last, so it shows whether the change was complete: then the
+staging folder is removed, otherwise the old content is moved back. A staging folder can also come from a cloned
+project, so content that is moved back must not be or contain a repository (Z3).
 
     folder/.skillwire-<random>-<name>/new     the new content
     folder/.skillwire-<random>-<name>/old     the old content while it is replaced
@@ -109,8 +109,8 @@ class _Step:
         if self.has_old:
             os.rename(self.destination, self.aside)
             self.moved_old = True
-        elif os.path.lexists(self.destination):  # it appeared during the preparation and is not ours
-            raise FileExistsError(errno.EEXIST, "it has appeared in the meantime")
+        elif os.path.lexists(self.destination):  # another program created it during the preparation
+            raise FileExistsError(errno.EEXIST, "it was created in the meantime")
         if self.has_new:
             os.rename(self.staging / "new", self.destination)
             self.moved_new = True
@@ -123,7 +123,7 @@ class _Step:
 
 
 class Swap:
-    """Changes that are made together: ``put``, ``link`` and ``take`` prepare them, ``commit`` makes them."""
+    """Changes that are made together. ``put``, ``link`` and ``take`` prepare them, and ``commit`` makes them."""
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
@@ -217,34 +217,35 @@ def back_up(folder: Path, name: str, backups: Path, stamp: str) -> Path:
     return place
 
 
-def tidy(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[[str], None]) -> None:
-    """Settle the staging folders of killed processes. ``is_recorded`` tells whether a path matches the lock.
+def recover_folder(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[[str], None]) -> None:
+    """Complete or undo the changes of killed processes in ``folder``.
 
-    Content that is removed again may have been edited since, so ``keep`` is called with its name before.
+    ``is_recorded`` tells whether a path matches the lock. Before new content is removed again, ``keep`` is called
+    with its name, because the user may have edited it since.
     """
-    for name, staging in _leftovers(folder):
+    for name, staging in _staging_folders(folder):
         with suppress(OSError):
             descriptor = _hold(staging)  # fails while its process is running
             try:
-                _settle(staging, folder / name, partial(is_recorded, name), keep)
+                _recover(staging, folder / name, partial(is_recorded, name), keep)
             finally:
                 os.close(descriptor)
 
 
-def was_put(folder: Path, name: str) -> bool:
-    """Return whether a killed process of ours wrote ``name`` without recording it."""
-    return any(name == other for other, _ in _leftovers(folder))
+def is_unrecorded(folder: Path, name: str) -> bool:
+    """Return whether a killed process of ours wrote ``name`` without recording it: its staging folder exists."""
+    return any(name == other for other, _ in _staging_folders(folder))
 
 
-def forget(folder: Path, name: str) -> None:
-    """Remove the staging folder that proved this, after ``name`` was recorded."""
-    for other, staging in _leftovers(folder):
+def forget_unrecorded(folder: Path, name: str) -> None:
+    """Remove the staging folder of ``name``, which was recorded now."""
+    for other, staging in _staging_folders(folder):
         with suppress(OSError):
             if other == name:
-                os.rmdir(staging)  # only an empty one is a proof
+                os.rmdir(staging)  # one with content belongs to an unfinished change
 
 
-def _leftovers(folder: Path) -> list[tuple[str, Path]]:
+def _staging_folders(folder: Path) -> list[tuple[str, Path]]:
     """Return the staging folders in ``folder`` with their names."""
     try:
         found = sorted(folder.iterdir())
@@ -254,7 +255,7 @@ def _leftovers(folder: Path) -> list[tuple[str, Path]]:
     return [(match[1], path) for match, path in matches if match is not None]
 
 
-def _settle(
+def _recover(
     staging: Path, destination: Path, is_recorded: Callable[[Path], bool], keep: Callable[[str], None]
 ) -> None:
     new, old, gone = staging / "new", staging / "old", staging / "gone"
@@ -270,7 +271,7 @@ def _settle(
         if not is_there and is_recorded(gone):
             _move_back(gone, destination)
     elif is_there and is_put and not is_recorded(destination):
-        return  # the user may have edited it; the folder stays as the proof for adding it again
+        return  # unrecorded, and perhaps edited: the staging folder shows that it is ours (``is_unrecorded``)
     shutil.rmtree(staging, ignore_errors=True)
 
 

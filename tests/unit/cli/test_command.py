@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skillwire.cli.command import COMMAND, check_name, command_words, split_commands, whole_command
+from skillwire.cli.command import COMMAND, UserName, command_words, split_commands, whole_command
 from skillwire.cli.main import VERBS, run
 from skillwire.errors import FormatError
 
@@ -49,9 +49,9 @@ def test_a_command_needs_words() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[2J", "policy"])
 def test_a_name_for_the_log_is_one_line_and_not_that_of_a_policy(name: str) -> None:
-    check_name("anna", "--by")
+    assert UserName().convert("anna", None, None) == "anna"
     with pytest.raises(FormatError) as caught:
-        check_name(name, "--by")
+        UserName().convert(name, None, None)
     assert caught.value.reference == "argument-invalid"
 
 

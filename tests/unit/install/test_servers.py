@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skillwire.install.servers import from_anywhere
+from skillwire.install.servers import portable_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,11 +53,11 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_words_that_name_a_file_of_the_folder_become_absolute(typed: str, whole: str, folder: Path) -> None:
     expected = [word.replace("@", str(folder)).replace("^", str(folder.parent)) for word in whole.split()]
-    assert from_anywhere(typed.split(), folder) == expected
+    assert portable_words(typed.split(), folder) == expected
 
 
 def test_an_empty_word_and_no_words_stay(folder: Path) -> None:
-    assert from_anywhere(["skillwire", "serve", "--prefix", "", ""], folder) == [
+    assert portable_words(["skillwire", "serve", "--prefix", "", ""], folder) == [
         "skillwire", "serve", "--prefix", "", "",
     ]  # fmt: skip
-    assert from_anywhere([], folder) == []
+    assert portable_words([], folder) == []

@@ -11,7 +11,7 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError, StoreError
 from skillwire.install.places import check_free, differences
-from skillwire.install.transaction import open_swap, tidy, was_put
+from skillwire.install.transaction import is_unrecorded, open_swap, recover_folder
 from skillwire.skill.entry import digest_of
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> Non
     (left / "new").mkdir()
     gone = tmp_path / ".skillwire-0123456789ac-other"
     (gone / "gone").mkdir(parents=True)
-    tidy(tmp_path, unrecorded, never)
-    tidy(tmp_path / "not there", unrecorded, never)
+    recover_folder(tmp_path, unrecorded, never)
+    recover_folder(tmp_path / "not there", unrecorded, never)
     assert os.listdir(tmp_path) == ["flat"]
     assert (tmp_path / "flat/SKILL.md").read_text() == "mine"
 
@@ -160,7 +160,9 @@ def test_the_lock_says_what_a_killed_change_becomes(
 ) -> None:
     leave(tmp_path, **left)
     kept: list[str] = []
-    tidy(tmp_path, recording(recorded), lambda name: kept.append((tmp_path / name / "SKILL.md").read_text()))
+    recover_folder(
+        tmp_path, recording(recorded), lambda name: kept.append((tmp_path / name / "SKILL.md").read_text())
+    )
     assert kept == (["new"] if left == {"old": "old", "there": "new"} and recorded == "old" else [])
     assert os.listdir(tmp_path) == ([] if there is None else ["flat"])
     assert there is None or (tmp_path / "flat/SKILL.md").read_text() == there
@@ -168,10 +170,10 @@ def test_the_lock_says_what_a_killed_change_becomes(
 
 def test_what_was_put_but_not_recorded_stays_with_the_proof_of_whose_it_is(tmp_path: Path) -> None:
     staging = leave(tmp_path, there="new")
-    assert was_put(tmp_path, "flat")
-    tidy(tmp_path, unrecorded, never)
+    assert is_unrecorded(tmp_path, "flat")
+    recover_folder(tmp_path, unrecorded, never)
     assert sorted(os.listdir(tmp_path)) == [staging.name, "flat"]
-    assert not was_put(tmp_path, "other")
+    assert not is_unrecorded(tmp_path, "other")
 
 
 def test_a_skill_is_one_only_when_all_else_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +192,7 @@ def test_a_skill_is_one_only_when_all_else_is_there(tmp_path: Path, monkeypatch:
 def test_what_a_living_process_prepares_is_left_alone(tmp_path: Path) -> None:
     with open_swap() as first, open_swap() as second:
         first.put(tmp_path, "first", NEW)
-        tidy(tmp_path, unrecorded, never)
+        recover_folder(tmp_path, unrecorded, never)
         second.put(tmp_path, "second", NEW)
         second.commit(nothing)
         first.commit(nothing)
@@ -271,7 +273,7 @@ def test_a_staging_folder_of_a_cloned_project_never_becomes_a_repository(name: s
     (old / "HEAD").write_text("ref: refs/heads/main\n")
     (old / "config").write_text("[core]\n")
     with suppress(FormatError):
-        tidy(tmp_path, unrecorded, never)
+        recover_folder(tmp_path, unrecorded, never)
     assert os.listdir(tmp_path) == [f".skillwire-000000000000-{name}"]
 
 
@@ -280,6 +282,6 @@ def test_old_content_with_folders_is_moved_back(tmp_path: Path) -> None:
     (old / "references/deep").mkdir(parents=True)
     (old / "references/deep/a.md").write_text("a\n")
     (old / "assets").mkdir()
-    tidy(tmp_path, unrecorded, never)
+    recover_folder(tmp_path, unrecorded, never)
     assert os.listdir(tmp_path) == ["flat"]
     assert (tmp_path / "flat/references/deep/a.md").is_file()
