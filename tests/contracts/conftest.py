@@ -27,11 +27,14 @@ from skillwire.gateway.store_tasks import ApprovalView, AuditLog
 from skillwire.gateway.upstream import prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.lowlevel import GeneratedCatalog, package_catalog
+from skillwire.registry.schema import SCHEMA
+from skillwire.registry.store import SqlRegistryStore
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.sql import MemoryStore, SqlStore
+from skillwire.store.sqlite import SqliteDatabase
 from skillwire.testing import Sample
 from trees import files_of, small_tree, write_tree
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire import Catalog
+    from skillwire.registry.contract import RegistryStore
     from skillwire.store.contract import Store
 
 TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]
@@ -305,15 +309,20 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["memory", "model", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "model", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         store: Store = MemoryStore()
     elif request.param == "model":
         store = ModelStore()
-    elif request.param == "postgres":
-        store = await SqlStore.open(request.getfixturevalue("postgres_store"))
     else:
         store = await SqlStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
+    yield store
+    await store.close()
+
+
+@pytest.fixture(params=["sqlite"])
+async def registry(request: pytest.FixtureRequest) -> AsyncIterator[RegistryStore]:
+    store = SqlRegistryStore(SqliteDatabase.memory(SCHEMA))
     yield store
     await store.close()
