@@ -309,12 +309,14 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["memory", "model", "sqlite"])
+@pytest.fixture(params=["memory", "model", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         store: Store = MemoryStore()
     elif request.param == "model":
         store = ModelStore()
+    elif request.param == "postgres":
+        store = await SqlStore.open(request.getfixturevalue("postgres_store"))
     else:
         store = await SqlStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
     yield store

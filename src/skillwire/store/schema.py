@@ -80,4 +80,40 @@ _SQLITE: tuple[Migration, ...] = (
     ),
 )
 
-HOST_SCHEMA: Final = Schema("host", b"skwr", _SQLITE)
+# Column types and triggers differ, and indexes: a B-tree of PostgreSQL refuses long values, and a URI may have
+# 4 KiB. Rows with a URI are unique because writes run one at a time and remove the earlier row.
+_POSTGRES: tuple[Migration, ...] = (
+    (
+        'CREATE TABLE origins (label text COLLATE "C" PRIMARY KEY, settings text NOT NULL,'
+        " added_at double precision NOT NULL)",
+        'CREATE TABLE entries (label text COLLATE "C" PRIMARY KEY, entries text NOT NULL,'
+        " at double precision NOT NULL, is_complete integer NOT NULL)",
+        'CREATE TABLE asked_entries (label text COLLATE "C" NOT NULL, uri text COLLATE "C" NOT NULL,'
+        " entry text NOT NULL)",
+        "CREATE INDEX asked_entries_of_label ON asked_entries (label)",
+        'CREATE TABLE approvals (origin text COLLATE "C" NOT NULL, uri text COLLATE "C" NOT NULL,'
+        " contents text NOT NULL, who text NOT NULL, at double precision NOT NULL, grants text NOT NULL)",
+        "CREATE INDEX approvals_of_origin ON approvals (origin)",
+        "CREATE INDEX approvals_of_uri ON approvals USING hash (uri)",
+        "CREATE TABLE log (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, what text NOT NULL,"
+        ' origin text COLLATE "C" NOT NULL, uri text COLLATE "C" NOT NULL, who text NOT NULL,'
+        " at double precision NOT NULL, facts text NOT NULL, kind text NOT NULL)",
+        "CREATE INDEX log_of_origin ON log (origin, number)",
+        "CREATE INDEX log_of_uri ON log USING hash (uri)",
+        "CREATE INDEX log_of_decisions ON log (number) WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
+        "CREATE INDEX log_of_decisions_about ON log USING hash (uri)"
+        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
+        "CREATE FUNCTION log_only_grows() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'the log only grows'; END $$",
+        "CREATE TRIGGER log_is_not_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON log"
+        " FOR EACH STATEMENT EXECUTE FUNCTION log_only_grows()",
+        'CREATE TABLE questions (id text COLLATE "C" PRIMARY KEY, kind text NOT NULL,'
+        ' origin text COLLATE "C" NOT NULL, uri text COLLATE "C" NOT NULL, content text NOT NULL,'
+        " question text NOT NULL, asked_at double precision NOT NULL, waits_until double precision NOT NULL,"
+        " answer text)",
+        "CREATE TABLE news (number bigint NOT NULL)",
+        "INSERT INTO news (number) VALUES (0)",
+    ),
+)
+
+HOST_SCHEMA: Final = Schema("host", b"skwr", _SQLITE, _POSTGRES)

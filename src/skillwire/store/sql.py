@@ -32,12 +32,13 @@ from skillwire.store.contract import (
     StoredOrigin,
 )
 from skillwire.store.database import DEFAULT_PATIENCE, placeholders
+from skillwire.store.place import open_database
 from skillwire.store.schema import DECIDING, HOST_SCHEMA
 from skillwire.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from skillwire.skill.approval import Contents
     from skillwire.store.database import Database, Row, Session
@@ -57,16 +58,10 @@ _PUT_ENTRIES = (
     "INSERT INTO entries (label, entries, at, is_complete) VALUES (?, ?, ?, ?) ON CONFLICT (label)"
     " DO UPDATE SET entries = excluded.entries, at = excluded.at, is_complete = excluded.is_complete"
 )
-_PUT_ASKED = (
-    "INSERT INTO asked_entries (label, uri, entry) VALUES (?, ?, ?)"
-    " ON CONFLICT (label, uri) DO UPDATE SET entry = excluded.entry"
-)
+_REMOVE_ASKED = "DELETE FROM asked_entries WHERE label = ? AND uri = ?"
+_PUT_ASKED = "INSERT INTO asked_entries (label, uri, entry) VALUES (?, ?, ?)"
 _APPROVALS = "SELECT origin, uri, contents, who, at, grants FROM approvals"
-_PUT_APPROVAL = (
-    "INSERT INTO approvals (origin, uri, contents, who, at, grants) VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (origin, uri) DO UPDATE SET contents = excluded.contents, who = excluded.who,"
-    " at = excluded.at, grants = excluded.grants"
-)
+_PUT_APPROVAL = "INSERT INTO approvals (origin, uri, contents, who, at, grants) VALUES (?, ?, ?, ?, ?, ?)"
 _REMOVE = "DELETE FROM approvals WHERE origin = ? AND uri = ?"
 _REMOVE_CONTENTS = f"{_REMOVE} AND contents = ?"
 _REMOVE_EXACTLY = f"{_REMOVE} AND contents = ? AND who = ? AND at = ? AND grants = ?"
@@ -106,9 +101,12 @@ class SqlStore(Store):
         self.database = database
 
     @classmethod
-    async def open(cls, path: str | os.PathLike[str], *, patience: float = DEFAULT_PATIENCE) -> SqlStore:
-        """Open the store in a file, or create it; ``StoreError`` if it cannot be used or trusted."""
-        return cls(await SqliteDatabase.open(path, HOST_SCHEMA, patience=patience))
+    async def open(cls, place: str | os.PathLike[str], *, patience: float = DEFAULT_PATIENCE) -> SqlStore:
+        """Open the store in a file or a database, or create it; ``StoreError`` if it cannot be used or trusted.
+
+        ``place`` is a path, or the URL of a PostgreSQL database.
+        """
+        return cls(await open_database(place, HOST_SCHEMA, patience=patience))
 
     async def put_origin(self, origin: StoredOrigin) -> None:
         """Add or replace an origin."""
@@ -140,12 +138,12 @@ class SqlStore(Store):
         await self._write(
             (_PUT_ENTRIES, values),
             ("DELETE FROM asked_entries WHERE label = ?", (label,)),
-            *((_PUT_ASKED, (label, entry.uri, _entry_to_text(entry))) for entry in seen.asked),
+            *_put_asked(label, seen.asked),
         )
 
     async def add_entry(self, label: str, entry: SkillEntry) -> None:
         """Add a requested entry to the listing of an origin."""
-        await self._write((_PUT_ASKED, (label, entry.uri, _entry_to_text(entry))))
+        await self._write(*_put_asked(label, [entry]))
 
     async def entries(self, label: str) -> SeenEntries | None:
         """The last listing of an origin, if there is one."""
@@ -162,6 +160,7 @@ class SqlStore(Store):
         return await self._decide(
             line,
             after,
+            (_REMOVE, (approval.origin, approval.uri)),
             (_PUT_APPROVAL, _approval_to_row(approval)),
             (_LOG, _line_to_row(line)),
             _answer_all(line, approval.contents, approval.grants),
@@ -380,6 +379,12 @@ class MemoryStore(SqlStore):
 
 def _where(tests: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(tests)}" if tests else ""
+
+
+def _put_asked(label: str, entries: Iterable[SkillEntry]) -> Iterator[Statement]:
+    for entry in entries:
+        yield _REMOVE_ASKED, (label, entry.uri)
+        yield _PUT_ASKED, (label, entry.uri, _entry_to_text(entry))
 
 
 def _log_if_new(session: Session, line: LogLine) -> bool:
