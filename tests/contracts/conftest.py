@@ -33,6 +33,7 @@ from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
+from skillwire.store.place import open_database
 from skillwire.store.sql import MemoryStore, SqlStore
 from skillwire.store.sqlite import SqliteDatabase
 from skillwire.testing import Sample
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
+    from databases import TestDatabases
     from skillwire import Catalog
     from skillwire.registry.contract import RegistryStore
     from skillwire.store.contract import Store
@@ -323,8 +325,14 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Pat
     await store.close()
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def registry(request: pytest.FixtureRequest) -> AsyncIterator[RegistryStore]:
-    store = SqlRegistryStore(SqliteDatabase.memory(SCHEMA))
+    if request.param == "sqlite":
+        yield SqlRegistryStore(SqliteDatabase.memory(SCHEMA))
+        return
+    postgres: TestDatabases = request.getfixturevalue("postgres")
+    url = postgres.create(SCHEMA)
+    store = SqlRegistryStore(await open_database(url, SCHEMA))
     yield store
     await store.close()
+    postgres.drop(url)
