@@ -228,10 +228,10 @@ ACCESS = [
         ),
         (
             "access-accepts-any-audience",
-            'audience=settings.audience,\n                options={"require"',
+            'audience=self._settings.audience,\n                options={"require"',
             'options={"verify_aud": False, "require"',
         ),
-        ("access-accepts-any-issuer", "issuer=settings.issuer,", ""),
+        ("access-accepts-any-issuer", "issuer=self._settings.issuer,", ""),
         ("access-accepts-tokens-without-an-end", '"require": ["exp", ', '"require": ['),
         ("access-web-token-is-a-static-one", 'subject=JWT + claims["sub"],', 'subject=claims["sub"],'),
         ("access-see-is-for-static-tokens-too", "see = {JWT + subject: ", "see = {subject: "),
@@ -569,7 +569,7 @@ HOST = [
         ("context-path-is-hidden", "return escape_text(encode_hidden(text))", "return escape_text(text)"),
     ),
     *rows(
-        "skill/model.py",
+        "skill/hidden.py",
         "tests/unit/skill/test_model.py tests/host/test_context.py",
         ("model-text-is-hidden", "one_line(without_hidden(one_line(text)))", "one_line(text)"),
         ("model-text-has-no-bound", "return shown if len(shown) <= at_most else", "return shown if True else"),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import Progress
-    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.dialects import DialectName
     from skillwire.client.servers import CommandServer, SkillPlace
     from skillwire.client.skills import SkillsClient
     from skillwire.gateway.gateway import Gateway

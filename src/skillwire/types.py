@@ -17,8 +17,8 @@ from skillwire.catalog.git_source import GitSource as GitSource
 from skillwire.catalog.settings import Describe as Describe
 from skillwire.client.connect import Discovered as Discovered
 from skillwire.client.connection import Connection as Connection
+from skillwire.client.dialects import DialectName as DialectName
 from skillwire.client.dialects.contract import Children as Children
-from skillwire.client.dialects.contract import DialectName as DialectName
 from skillwire.client.dialects.named import Activation as Activation
 from skillwire.client.dialects.named import NamedSkill as NamedSkill
 from skillwire.client.entry_table import Refresh as Refresh

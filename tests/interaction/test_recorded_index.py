@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from replay import Recording
     from skillwire.catalog.contract import Change
-    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.dialects import DialectName
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from interop.cells import Record
     from interop.running import PeerServer, Serve, Served
     from skillwire.catalog.contract import Change
-    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.dialects import DialectName
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import Gap

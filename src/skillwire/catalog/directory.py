@@ -46,6 +46,9 @@ _LARGE = 500  # skills; with more, setting up a watch takes a noticeable time
 class DirectoryCatalog(LoadedCatalog):
     """Serves the skills in ``root``.
 
+    Paths are *logical*: relative to ``root``, but with the name of ``root`` before them if it is itself a skill.
+    ``base`` is that name, or empty, and ``on_disk`` removes it.
+
     ``describe(path, meta)`` may replace the settings of a skill. ``meta`` has those of ``skillwire.toml``.
     """
 

@@ -140,12 +140,12 @@ class StoredCatalog(SnapshotCatalog):
             if _is_ignored(folder):
                 continue
             files = {inside: stored[path] for inside, path in members.items()}
-            inside = tuple(problems.get(folder, ()))
+            reported = tuple(problems.get(folder, ()))
             before, contents = self._known.get(folder), frozenset(files.values())
-            if before is not None and before.files == contents and before.problems == inside:
+            if before is not None and before.files == contents and before.problems == reported:
                 known[folder] = before
             else:
-                known[folder] = _Known(contents, inside, await self._read_skill(folder, files, inside))
+                known[folder] = _Known(contents, reported, await self._read_skill(folder, files, reported))
         gone = [path for path in self._known if path not in known]
         found = {path: each.folder for path, each in known.items() if self._known.get(path) is not each}
         self._snapshot, change = self._snapshot.updated(gone, found)

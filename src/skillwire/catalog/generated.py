@@ -146,7 +146,7 @@ class GeneratedCatalog(SnapshotCatalog):
         super().__init__(scheme)
         self._limits = limits
         self._makers: dict[str, _Maker] = {}
-        self._unmade: dict[str, None] = {}
+        self._unmade: dict[str, None] = {}  # paths whose function was not called yet, in the order of ``add``
         self._lock = anyio.Lock()
 
     def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> None:

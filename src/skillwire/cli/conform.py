@@ -29,6 +29,7 @@ from skillwire.cli.command import (
 from skillwire.cli.consent import ask_for_servers
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.targets import CONFIG, HEADER, parse_headers
+from skillwire.client.dialects import DIALECT_NAMES
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ _REPORT_OPTIONS = (
     ),
     option(
         "--require",
-        type=click.Choice(["extension", "index", "sep-2076", "native"]),
+        type=click.Choice([name for name in DIALECT_NAMES if name != "fallback"]),
         help="fail if the server does not offer this dialect",
     ),
     option("--timeout", type=float, default=120.0, metavar="SECONDS", help="limit for each era (default: 120)"),

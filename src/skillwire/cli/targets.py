@@ -29,6 +29,7 @@ from skillwire.cli.command import (
     run_async,
 )
 from skillwire.cli.printer import Printer, line
+from skillwire.client.dialects import DIALECT_NAMES
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ TARGET_OPTIONS = (
     TIMEOUT,
     option(
         "--dialect",
-        type=click.Choice(["extension", "index", "sep-2076", "native", "fallback"]),
+        type=click.Choice(DIALECT_NAMES),
         help="use this dialect instead of detecting it",
     ),
     option(

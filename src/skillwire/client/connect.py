@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.client.connection import Connection, OpenClient, OwnConnection
-    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.dialects import DialectName
     from skillwire.client.servers import ServerPlace, SkillPlace
     from skillwire.client.skills import Extractor
     from skillwire.server.skills import Skills

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from skillwire.client.connect import ConnectTarget
-    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.dialects import DialectName
     from skillwire.client.skills import Listing
 
 T = TypeVar("T")

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import DirectoryChild
     from skillwire.catalog.git import GitCatalog
-    from skillwire.client.dialects.contract import Children, Dialect, DialectName
+    from skillwire.client.dialects import DialectName
+    from skillwire.client.dialects.contract import Children, Dialect
     from skillwire.client.remote import RemoteCatalog
     from skillwire.skill import Diagnostic, Resource, SkillEntry, SkillUri
 

@@ -44,6 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.catalog.git_source import is_git_source
+from skillwire.client.dialects import DIALECT_NAMES
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.host.state import git_entry, label_for, labelled_servers
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 _MAX_POLICY_BYTES = 1024 * 1024
 Mode: TypeAlias = Literal["observe", "admit"]
-DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _MAX_COUNT = 2**40
 _SERVER_KEYS = ("materialize", "dialect", "max-bytes", "max-skills", "max-file-bytes", "timeout")
@@ -176,7 +176,7 @@ def _upstream(label: str, value: object) -> UpstreamPolicy:
         folder=table.take("folder", _text, None),
         git=table.take("git", _text, None),
         enabled=table.take("enabled", _boolean, True),
-        dialect=table.take("dialect", _one_of(*DIALECTS), None),
+        dialect=table.take("dialect", _one_of(*DIALECT_NAMES), None),
         max_bytes=table.take("max-bytes", _count, None),
         max_skills=table.take("max-skills", _count, None),
         max_file_bytes=table.take("max-file-bytes", _count, None),

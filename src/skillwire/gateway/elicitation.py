@@ -139,8 +139,8 @@ class Elicitation:
         """Answer a request for a skill that waits. ``failed`` is the result of the failed tool, if any."""
         # Z5: over HTTP only the approvers of the policy. Others wait for the operator's answer.
         may_approve = not self._gateway.is_public or skill.subject in self._gateway.policy.approvers
-        is_askable, is_approver = await self._is_askable(skill), may_approve and _can_show_forms(ctx)
-        if is_askable and is_approver:
+        is_askable, can_show_form = await self._is_askable(skill), may_approve and _can_show_forms(ctx)
+        if is_askable and can_show_form:
             required = await self._ask_client(ctx, skill)
             if required is not None:
                 return required
@@ -148,7 +148,7 @@ class Elicitation:
             if still_waiting is None:
                 return await call_next(ctx)
             skill = still_waiting
-        if is_askable and not (is_approver and self._declined.has(skill.key)):
+        if is_askable and not (can_show_form and self._declined.has(skill.key)):
             self._gateway.queue.add(
                 RequestedSkill(skill.upstream.label, skill.entry, skill.content, skill.requester_name)
             )
@@ -283,7 +283,9 @@ class Elicitation:
                 if entry.name == reference:
                     path = f"{upstream.label}/{upstream.gate.admission.path_of(entry)}"
                     found.append(skill_md_uri(path))
-        return found if len(found) <= 2 else found[:1]
+        return (
+            found if len(found) <= 2 else found[:1]
+        )  # several waiting skills have that name: only the path counts
 
 
 class DeclinedQuestions:

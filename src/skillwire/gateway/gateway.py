@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.dialects import DialectName
     from skillwire.gateway.config import GatewayPolicy, Plan
     from skillwire.server.access import Access
     from skillwire.server.dialect import ServedSkills

@@ -179,7 +179,7 @@ class AuditLog:
         if self._known.get(key) is entry or len(self._waiting) >= _MAX_WAITING:
             return
         if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
+            self._known.clear()  # repeated records are harmless: the store ignores them
         self._known[key] = self._waiting[key] = entry
         self._wake.set()
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast
 
 from skillwire.catalog.git_source import is_commit
+from skillwire.client.dialects import DIALECT_NAMES
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.agents import shown
 from skillwire.install.places import LOCK_NAME
@@ -47,7 +48,6 @@ _GIT = re.compile(
     r"(https?|ssh)://[^/]|\.{0,2}/|[^/:@-][^/:@]*@[^/:@]+:"
 )  # not owner/repository, which may be a folder
 _SECRET = re.compile(r"https?://[^/]*@|ssh://[^/@]*:[^/@]*@", re.IGNORECASE)
-_DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _FIX = "correct it, or restore it from version control; nothing was changed"
 _MAX_BYTES = 64 * MIB
 _PATIENCE_SECONDS = 30.0
@@ -267,8 +267,8 @@ def _server(value: object, what: str) -> Server:
         _refuse(f"the 'git' of {what} is neither a URL nor a path that begins with ./ or ../")
     if server.kind == "git" and _SECRET.match(server.words[0]):  # not repeated
         _refuse(f"the 'git' of {what} contains a user or a password")
-    if server.dialect not in (None, *_DIALECTS):
-        _refuse(f"the 'dialect' of {what} is {server.dialect!r:.40}, not one of {', '.join(_DIALECTS)}")
+    if server.dialect not in (None, *DIALECT_NAMES):
+        _refuse(f"the 'dialect' of {what} is {server.dialect!r:.40}, not one of {', '.join(DIALECT_NAMES)}")
     if server.era not in (None, "auto", "legacy"):
         _refuse(f"the 'era' of {what} is {server.era!r:.40}, not legacy")
     return server

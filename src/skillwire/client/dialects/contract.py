@@ -11,7 +11,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import anyio
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from skillwire.client.connection import Connection
+    from skillwire.client.dialects import DialectName
     from skillwire.limits import Limits
     from skillwire.skill import SkillEntry, SkillUri
-
-DialectName: TypeAlias = Literal["extension", "index", "sep-2076", "native", "fallback"]
 
 _FIX_SERVER = "the server must be fixed"
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')

@@ -27,7 +27,8 @@ from skillwire.wire.extension import EXTENSION_ID, SKILLS_GET, SKILLS_LIST
 
 if TYPE_CHECKING:
     from skillwire.client.connection import Connection
-    from skillwire.client.dialects.contract import Dialect, DialectName
+    from skillwire.client.dialects import DialectName
+    from skillwire.client.dialects.contract import Dialect
 
 DIALECTS: dict[DialectName, type[Dialect]] = {
     dialect.name: dialect
