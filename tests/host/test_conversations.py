@@ -220,3 +220,28 @@ async def test_a_policy_still_decides_before_anyone_is_asked(state: Path, server
     policy = Policy([Rule("deny", kind="dynamic")])
     async with hosting(state, {"one": server}, policy=policy, ask=lambda _: True) as host:
         assert reference(await host.load("flat"))[0] == "not-approved"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"folders": "skills"}, id="a-folder-as-text"),
+        pytest.param({"servers": ["https://example.com/mcp"]}, id="servers-without-labels"),
+        pytest.param({"servers": {"acme": 3}}, id="a-target-of-no-kind"),
+    ],
+)
+async def test_a_host_of_the_wrong_things_is_a_type_error_at_once(given: dict[str, Any]) -> None:
+    """The letters of a text would be folders, such as ``/``."""
+    with pytest.raises(TypeError):
+        async with SkillHost.open(**given):
+            pass
+
+
+async def test_a_host_that_asks_nobody_says_how_to_ask() -> None:
+    """No command can approve a skill of a host whose state is in memory."""
+    async with SkillHost.open(servers=CATALOG) as host:
+        await host.settle()
+        result = await host.call("load_skill", {"name": "flat"})
+    assert result.refusal is not None
+    assert result.refusal.reference == "cannot-ask"
+    assert "ask=" in result.refusal.hint

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator, ValidationError, validate
 
 from host.stage import Person, StagedHost, hosting, reference
 from rules import rule
+from skillwire.errors import FormatError
 from skillwire.host.context import LIST, LOAD, READ, ToolShape, tool_definitions
 from skillwire.lowlevel import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.store.sql import MemoryStore
@@ -189,3 +190,9 @@ async def test_the_published_reading_tools_work_through_a_host(
         validate(arguments, READ_SKILL_TOOL["inputSchema"])
         assert "Do it." in (await host.call(READ_SKILL_TOOL["name"], arguments)).text
         assert "notes" in (await read(note)).text
+
+
+def test_an_unknown_shape_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(FormatError) as caught:
+        tool_definitions("gemini")  # pyright: ignore[reportArgumentType]
+    assert all(shape in caught.value.hint for shape in SHAPES)

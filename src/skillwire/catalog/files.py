@@ -8,9 +8,10 @@ when a client asks for it. Bytes are not kept in memory, and never returned if t
 from __future__ import annotations
 
 import logging
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import anyio
 
@@ -26,7 +27,7 @@ from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from skillwire.catalog.contract import Change
     from skillwire.catalog.snapshot import Snapshot
@@ -203,8 +204,8 @@ class FilesCatalog(StoredCatalog):
     """The skills of a storage, from two functions that may be plain or async.
 
     ``list_files()`` returns each path with a version of its bytes: an ETag, a revision or a time of change.
-    ``read_file(path)`` returns the bytes of one file. ``follow`` lists again every ``poll_seconds``; call
-    ``refresh`` when the storage reports a change.
+    Each skill is a folder of it. ``read_file(path)`` returns the bytes of one file. ``follow`` lists again every
+    ``poll_seconds``; call ``refresh`` when the storage reports a change.
     """
 
     _is_local = False
@@ -224,8 +225,14 @@ class FilesCatalog(StoredCatalog):
         self._readers = anyio.Semaphore(_READERS)
 
     async def _list_stored(self) -> Stored:
-        listed = await self._call("list its files", self._list_function)
-        return Stored([StoredFile(path, version) for path, version in listed.items()])
+        listed = cast("object", await self._call("list its files", self._list_function))
+        if not isinstance(listed, Mapping):
+            raise _not_as_expected("list_files", f"{type(listed).__name__}, not a mapping of paths to versions")
+        for path, version in cast("Mapping[object, object]", listed).items():
+            if not isinstance(path, str) or not isinstance(version, Hashable):
+                raise _not_as_expected("list_files", f"{path!r:.80}: {version!r:.80}, not a path and its version")
+        files = cast("Mapping[str, Hashable]", listed)
+        return Stored([StoredFile(path, version) for path, version in files.items()])
 
     async def _read_stored(self, files: Sequence[StoredFile]) -> Mapping[str, bytes]:
         data: dict[str, bytes] = {}
@@ -234,7 +241,12 @@ class FilesCatalog(StoredCatalog):
         async def read(path: str) -> None:
             try:
                 async with self._readers:
-                    data[path] = await self._call(f"read {path!r:.200}", partial(self._read_function, path))
+                    given = await self._call(f"read {path!r:.200}", partial(self._read_function, path))
+                content = cast("object", given)
+                if not isinstance(content, bytes):
+                    kind = type(content).__name__
+                    raise _not_as_expected("read_file", f"{kind}, not bytes, for {path!r:.200}")
+                data[path] = content
                 if sum(map(len, data.values())) > self._limits.max_skill_bytes:
                     raise _too_large()
             except SkillwireError as error:
@@ -257,8 +269,12 @@ class FilesCatalog(StoredCatalog):
             log.warning("the storage could not %s", task, exc_info=error)
             reason = "it took too long" if isinstance(error, TimeoutError) else f"it raised {type(error).__name__}"
             raise UpstreamError(
-                "storage-failed", f"the storage could not {task}: {reason}", "see the log for details"
+                "storage-failed", f"the storage could not {task}: {reason}", "see the log of 'skillwire.catalog'"
             ) from error
+
+
+def _not_as_expected(function: str, result: str) -> UpstreamError:
+    return UpstreamError("storage-failed", f"{function} returned {result}", f"correct {function}")
 
 
 def _bad_segment(path: str) -> str | None:

@@ -114,10 +114,9 @@ async def _generate(
     for name, data in files.items():
         if not isinstance(name, str) or not isinstance(data, bytes | str):
             raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
-    catalog = MemoryCatalog([Skill(path, files, meta)], scheme=scheme, limits=limits)
-    if catalog.snapshot().found(path) is None:
+    if SKILL_MD not in files:
         raise _failed(path, "it returned no SKILL.md", "add a file named SKILL.md to what it returns")
-    return catalog
+    return MemoryCatalog([Skill(path, files, meta)], scheme=scheme, limits=limits)
 
 
 def _failed(path: str, reason: str, hint: str = "correct the function") -> UpstreamError:

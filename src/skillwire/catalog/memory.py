@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Change
     from skillwire.catalog.snapshot import Snapshot
 
+_NO_SKILL_MD = "the skill has no SKILL.md", "add a file named SKILL.md"
+
 
 @dataclass(frozen=True, slots=True)
 class Skill:
@@ -63,6 +65,10 @@ class MemoryCatalog(SnapshotCatalog):
                 path = skill.path
                 problem = Diagnostic("file-name-invalid", error.message, error.hint, file=path, skill=path)
                 refused[path] = ReadFolder(True, None, (problem,))
+            else:
+                if f"{skill.path}/{SKILL_MD}" not in tree:
+                    problem = Diagnostic("skill-file-missing", *_NO_SKILL_MD, file=skill.path, skill=skill.path)
+                    refused[skill.path] = ReadFolder(True, None, (problem,))
             self._metas[skill.path] = skill.meta
         found = find_skills(tree, scheme=scheme, limits=limits, metas=self._metas)
         self._adopt(tree, self._metas, *self._snapshot.updated((), {**found, **refused}))
@@ -174,4 +180,4 @@ def refusal(path: str, snapshot: Snapshot) -> FormatError | None:
                 line=problem.line,
                 column=problem.column,
             )
-    return FormatError("skill-file-missing", f"the skill {path!r} has no SKILL.md", "add a file named SKILL.md")
+    return FormatError("skill-file-missing", f"the skill {path!r} has no SKILL.md", _NO_SKILL_MD[1])

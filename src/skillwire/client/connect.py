@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import anyio
 from mcp import Client
@@ -120,6 +120,12 @@ class SkillsExtension(ClientExtension):
         return (NotificationBinding(method=LIST_CHANGED, params_type=NotificationParams, handler=handler),)
 
 
+def check_target(target: object) -> None:
+    """``TypeError`` if ``target`` is of no kind that ``connect`` takes. Nothing is read."""
+    if not isinstance(target, str | Mapping | UrlServer | CommandServer | GitSource) and not _is_command(target):
+        _server_object(target)
+
+
 def resolve_target(target: ConnectTarget, headers: Mapping[str, str] | None = None) -> SkillPlace | Server[Any]:
     """The place of a server, or a server object; ``TypeError`` for anything else that is not a target."""
     if isinstance(target, str):
@@ -129,12 +135,21 @@ def resolve_target(target: ConnectTarget, headers: Mapping[str, str] | None = No
             target = UrlServer(target) if "://" in target else own_server(target, Path.home())
     elif isinstance(target, Mapping):
         target = parse_server(target)
-    elif isinstance(target, list | tuple) and all(isinstance(word, str) for word in cast("list[Any]", target)):
-        target = CommandServer(tuple(cast("list[str]", target)))
+    elif _is_command(target):
+        target = CommandServer(tuple(target))
     if isinstance(target, UrlServer):
         return UrlServer(target.url, {**target.headers, **(headers or {})})
     if isinstance(target, CommandServer | GitSource):
         return target
+    return _server_object(target)
+
+
+def _is_command(target: object) -> TypeGuard[Sequence[str]]:
+    return isinstance(target, list | tuple) and all(isinstance(word, str) for word in cast("list[Any]", target))
+
+
+def _server_object(target: object) -> Server[Any]:
+    """The low-level server of a server object, ``Skills`` or a catalog."""
     from skillwire.catalog.contract import Catalog  # late: a client of another process needs no server
     from skillwire.server.sdk_compat import lowlevel_server
     from skillwire.server.skills import Skills
@@ -146,7 +161,8 @@ def resolve_target(target: ConnectTarget, headers: Mapping[str, str] | None = No
     try:
         return lowlevel_server(target)
     except FormatError:
-        raise TypeError(f"cannot connect to {type(target).__name__}: give {_TARGETS}") from None
+        folder = f"; for a folder, give DirectoryCatalog({str(target)!r})" if isinstance(target, Path) else ""
+        raise TypeError(f"cannot connect to {type(target).__name__}: give {_TARGETS}{folder}") from None
 
 
 def _opener(place: ServerPlace | Server[Any], mode: str) -> OpenClient:

@@ -341,6 +341,10 @@ def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
     if error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and "Session terminated" in text):
         return _lost(meter, text, method)
     status = f"HTTP {meter.status}" if meter.status and meter.status >= 400 else f"{error.code}"
+    if method == CONNECTING and meter.status is not None and meter.status >= 500:
+        return UpstreamError(
+            "server-failed", f"the server failed: {text} ({status})", "look at the log of the server, or try again"
+        )
     if method == CONNECTING:
         return UpstreamError(
             "not-mcp", f"the server does not speak MCP: {text} ({status})", "check the URL; the path is often /mcp"

@@ -299,11 +299,11 @@ def _read_document(path: Path) -> object:
         with path.open("rb") as file:
             data = file.read(_MAX_CONFIG_BYTES + 1)
         if len(data) > _MAX_CONFIG_BYTES:
-            raise FormatError("config-invalid", "the file is too large for a list of servers", "check --config")
+            raise FormatError("config-invalid", "the file is too large for a list of servers", "check its path")
         return _parse(data)
     except OSError as error:
         raise NotFoundError(
-            "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check --config"
+            "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check its path"
         ) from error
     except (ValueError, RecursionError) as error:
         raise FormatError("config-invalid", f"{path.name!r} is not valid JSON", "fix the file") from error

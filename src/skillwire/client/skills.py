@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -209,7 +210,20 @@ class SkillsClient:
         """The file at ``path`` inside the skill with this name, path or URI, verified (V1, V2, V4)."""
         entry = await self.get(skill)
         root = skill_root(parse_uri(entry.uri))
-        return await self.catalog.fetch(entry, format_uri(f"{root.path}/{parse_path(path)}", root.scheme))
+        try:
+            return await self.catalog.fetch(entry, format_uri(f"{root.path}/{parse_path(path)}", root.scheme))
+        except VerificationError as error:
+            if error.reference != "file-unlisted":
+                raise
+            known = [file.path for file in entry.files]
+            near = get_close_matches(path, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"its files: {', '.join(known)}"
+            raise VerificationError(
+                error.reference,
+                f"the skill {entry.name!r:.80} has no file {path!r:.200}",
+                f"{hint:.300}",
+                rule="V2",
+            ) from error
 
     async def download(self, skill: str, folder: str | Path, *, replace: bool = False) -> Path:
         """Write a skill, completely verified, as a folder with its name in ``folder``; returns that folder.

@@ -25,7 +25,7 @@ from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.host.state import USER, check_state, expanded, open_cache, open_store
+from skillwire.host.state import USER, check_state, expanded, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
 from skillwire.server.dialect import MCP_PATH
@@ -179,7 +179,7 @@ async def open_gateway(
         servers={
             label: {"url": entry} if isinstance(entry, str) else entry for label, entry in (servers or {}).items()
         },
-        folders=[Path(folder) for folder in folders],
+        folders=[Path(folder) for folder in several(folders)],
     )
     plan = replace(plan, is_public=True, state=None if state in (None, USER) else expanded(state))
     async with run_gateway(plan, state, limits=limits) as gateway:

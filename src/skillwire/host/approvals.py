@@ -189,6 +189,16 @@ async def cannot_ask(request: ApprovalRequest) -> Answer:
     )
 
 
+async def no_ask(request: ApprovalRequest) -> Answer:
+    """The ``Ask`` of a program that gave none, and whose state is in memory, so that no command can approve."""
+    raise ApprovalError(
+        "cannot-ask",
+        f"{request.entry.uri!r:.300} from {request.origin!r} is not approved, and this program asks no person",
+        "open the host with ask=…, a function that asks a person, or with a policy",
+        rule="A1",
+    )
+
+
 def review_command(origin: str, entry: SkillEntry) -> str:
     """The command that shows the skill to a person. Its output has the command that approves or enables it (Z4).
 
@@ -260,7 +270,7 @@ class Approvals:
 
     def will_ask(self, request: ApprovalRequest) -> bool:
         """Whether a person will be asked."""
-        return self._policy.decide(request) == "ask" and self._ask is not cannot_ask
+        return self._policy.decide(request) == "ask" and self._ask not in (cannot_ask, no_ask)
 
     async def request(self, request: ApprovalRequest) -> Answer:
         """The approval of ``request`` by the policy or a person; otherwise ``ApprovalError``.

@@ -6,8 +6,9 @@ block ends with a random mark that was made after the content was fixed, and tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from skillwire.errors import FormatError
 from skillwire.skill.hidden import encode_hidden, escape_text, text_for_model
 from skillwire.skill.uri import parse_uri, skill_root
 
@@ -153,6 +154,9 @@ def _reference(text: str) -> str:
 
 def tool_definitions(shape: ToolShape) -> list[dict[str, Any]]:
     """The three tools in the given shape."""
+    if shape not in get_args(ToolShape):
+        hint = f"use one of: {', '.join(get_args(ToolShape))}"
+        raise FormatError("tool-shape-unknown", f"there is no shape of tools {shape!r:.80}", hint)
     return [_shaped(shape, name, *parts) for name, parts in _TOOLS.items()]
 
 

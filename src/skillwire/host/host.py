@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
 import anyio
@@ -27,12 +27,13 @@ from skillwire.host.approvals import (
     cannot_ask,
     declines,
     is_outdated,
+    no_ask,
 )
 from skillwire.host.conversation import MISMATCHES, Conversation
 from skillwire.host.loader import Content, Loader
 from skillwire.host.origins import NamedEntry, OriginRegistry, has_other
 from skillwire.host.results import OriginStatus, SkillStatus, status_of
-from skillwire.host.state import USER, check_state, expanded, known_origins, open_cache, open_store
+from skillwire.host.state import USER, check_state, expanded, known_origins, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import claimed_contents, contents_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
@@ -93,7 +94,7 @@ class SkillHost(Conversation):
         state: str | Path | None = None,
         stored_origins: bool = False,
         policy: Policy | None = None,
-        ask: Ask = cannot_ask,
+        ask: Ask | None = None,
         limits: Limits = DEFAULT_LIMITS,
         instructions: bool = False,
     ) -> AsyncGenerator[Self]:
@@ -106,7 +107,10 @@ class SkillHost(Conversation):
         The host is ready at once, with the last listing of each server; ``settle`` waits for current answers.
         With ``instructions``, it also requests the skills that are named in a server's instructions (I5).
         """
+        if servers is not None and not isinstance(cast("object", servers), Mapping):
+            raise TypeError("'servers' has a label for each server: servers={'acme': 'https://example.com/mcp'}")
         if not isinstance(folders, Mapping):
+            folders = several(folders)
             labels = ("local", *(f"local-{number}" for number in range(2, len(folders) + 1)))
             folders = dict(zip(labels, folders, strict=False))
         given = {label: expanded(path) for label, path in folders.items()}
@@ -119,6 +123,8 @@ class SkillHost(Conversation):
             cache = None
             if state is not None:
                 cache = await to_thread.run_sync(open_cache, state, list(places.values()))
+            if ask is None:
+                ask = no_ask if state is None else cannot_ask
             host = cls(store, cache=cache, policy=policy, ask=ask, limits=limits, instructions=instructions)
             for label, path in places.items():
                 await to_thread.run_sync(host.registry.add_folder, label, path)

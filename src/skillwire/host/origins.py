@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 
 from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.client.connect import check_target
 from skillwire.client.entry_table import is_same
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
@@ -436,6 +437,7 @@ class OriginRegistry:
     async def add_server(self, label: str, target: ConnectTarget) -> ServerOrigin:
         """Add a server with its last listing; ``run`` connects to it."""
         self._check_label(label)
+        check_target(target)
         link = ServerLink(
             label, target, limits=self._limits, instructions=self._instructions, poll_seconds=_POLL_SECONDS
         )

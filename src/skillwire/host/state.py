@@ -9,7 +9,7 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from skillwire.store.contract import Store
 
+T = TypeVar("T")
+
 USER = "user"
 """The state folder of the user, which ``skillwire`` uses on the command line."""
 
@@ -29,6 +31,13 @@ USER = "user"
 def expanded(path: str | Path) -> Path:
     """A path with ``~`` replaced."""
     return Path(os.path.expanduser(path))
+
+
+def several(folders: Sequence[T]) -> Sequence[T]:
+    """``folders``, if it is a list. A text would be the folders that its letters name, such as ``/``."""
+    if isinstance(cast("object", folders), str | os.PathLike):
+        raise TypeError(f"'folders' is a list: folders=[{str(folders)!r}]")
+    return folders
 
 
 def state_folder(state: str | Path = USER) -> Path:
@@ -102,7 +111,9 @@ def _servers_of_policy(policy: Path) -> dict[str, Mapping[str, Any]]:
         known = {} if servers is None else labelled_servers(policy.parent / servers)
         return {**known, **{label: git_entry(git, policy.parent) for label, git in repositories.items()}}
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise FormatError("policy-invalid", f"{policy.name!r} is not a policy", "check --config") from error
+        raise FormatError(
+            "policy-invalid", f"{policy.name!r} is not a policy", "check its path and its text"
+        ) from error
 
 
 def git_entry(text: str, base: Path) -> dict[str, str]:

@@ -66,6 +66,7 @@ KINDS: dict[str, Kind] = {
     "hidden-text": Kind("B6", "warning", False, "Hidden text that people do not see and models read"),
     "hidden-placeholder": Kind("B6", "note", False, "Short comments that look like placeholders of a template"),
     # Files and folders
+    "skill-file-missing": Kind("F1", "error", True, "A skill has no SKILL.md"),
     "skill-file-case": Kind("F1", "error", True, "The name SKILL.md has the wrong case"),
     "skill-file-kind": Kind("F1", "error", True, "SKILL.md is not a regular file"),
     "over-limit": Kind("E6", "warning", False, "The skill is larger than hosts are required to accept"),

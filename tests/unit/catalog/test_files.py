@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -138,3 +138,30 @@ async def test_a_storage_that_fails_is_an_error_at_first_and_a_warning_later(
     assert [entry.name async for entry in catalog.entries()] == ["refunds"]
     with pytest.raises(NotFoundError):
         await catalog.get_skill("skill://other/SKILL.md")
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [None, ["refunds/SKILL.md"], [("refunds/SKILL.md", 1)], {3: 1}, {"refunds/SKILL.md": [1]}],
+    ids=["nothing", "paths", "pairs", "number", "unhashable"],
+)
+async def test_a_wrong_listing_is_an_error_that_names_the_function(listed: Any) -> None:
+    catalog = FilesCatalog(lambda: listed, refunds().read_file)
+    with pytest.raises(UpstreamError, match="list_files returned") as caught:
+        await catalog.list_skills()
+    assert caught.value.reference == "storage-failed"
+
+
+@rule("F7")
+@pytest.mark.parametrize("content", [None, "text", 3])
+async def test_content_that_is_not_bytes_is_a_problem_of_its_skill(content: Any) -> None:
+    bucket = Bucket(small_tree())
+    catalog = FilesCatalog(
+        bucket.list_files, lambda path: content if path == "flat/SKILL.md" else bucket.read_file(path)
+    )
+    names = [entry.name async for entry in catalog.entries()]
+    assert "refunds" in names
+    assert "flat" not in names
+    (problem,) = await catalog.problems()
+    assert (problem.reference, problem.skill) == ("unreadable", "flat")
+    assert "read_file returned" in problem.message

@@ -42,6 +42,13 @@ async def test_a_path_that_no_skill_can_have_is_a_problem_of_that_skill(bad: Ski
     assert [(each.reference, each.skill) for each in await catalog.problems()] == [("file-name-invalid", bad.path)]
 
 
+async def test_a_skill_without_a_skill_md_is_a_problem() -> None:
+    catalog = MemoryCatalog([Skill("acme/notes", {"a.md": "x"}), Skill("good", {"SKILL.md": skill_md("good")})])
+    assert [entry.path async for entry in catalog.entries()] == ["good"]
+    (problem,) = await catalog.problems()
+    assert (problem.reference, problem.skill) == ("skill-file-missing", "acme/notes")
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_skills_can_be_put_from_many_threads(anyio_backend: str) -> None:
     """None is lost, and a stream in an event loop is woken and sees each of them."""

@@ -96,6 +96,7 @@ async def test_anything_else_is_a_type_error_that_lists_what_is_possible(target:
         await listed(target)
     for word in ("URL", "command", "label", "MCPServer", "Server", "FastMCP", "Skills", "Catalog"):
         assert word in str(caught.value)
+    assert ("DirectoryCatalog('skills')" in str(caught.value)) == isinstance(target, Path)
 
 
 async def test_one_skills_object_can_be_connected_often_and_at_once(folder: Path) -> None:
@@ -136,8 +137,9 @@ async def test_a_path_that_leaves_the_skill_is_refused(path: str, folder: Path) 
         with pytest.raises(FormatError):
             await client.read("refunds", path)
         with pytest.raises(VerificationError) as caught:
-            await client.read("refunds", "references/other.md")
+            await client.read("refunds", "references/ab.md")
     assert caught.value.reference == "file-unlisted"
+    assert "references/a b.md" in caught.value.hint
 
 
 async def test_a_skill_is_downloaded_whole_into_a_folder_with_its_name(folder: Path, tmp_path: Path) -> None:
