@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from skillwire.registry import lookup, records
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 PUBLIC: Final = "@@"
 """The word in the index of each public skill. Words of texts have no ``@``."""
 
-MOST_MATCHES: Final = 500
+MOST_MATCHES: Final = 200
 """A word that more visible skills have does not lead a search, if a rarer one is there."""
 
 _MOST_KEYS = 500
@@ -181,12 +182,15 @@ def _quoted(session: Session, word: str) -> str:
 
 def _stems(text: str) -> Iterable[str]:
     """The words of a text, without case, accents and English endings."""
-    for word in split_words(split_humps(text)):
-        plain = unicodedata.normalize("NFD", word.lower()[:_LONGEST_WORD])
-        plain = "".join(letter for letter in plain if letter.isalnum())
-        if plain:
-            # Engines disagree about letters outside ASCII, so they get none.
-            yield _stem(plain) if plain.isascii() else f"-{plain.encode().hex()}"
+    return filter(None, map(_stem_of, split_words(split_humps(text))))
+
+
+@lru_cache(maxsize=1 << 14)
+def _stem_of(word: str) -> str:
+    plain = unicodedata.normalize("NFD", word.lower()[:_LONGEST_WORD])
+    plain = "".join(letter for letter in plain if letter.isalnum())
+    # Engines disagree about letters outside ASCII, so they get none.
+    return _stem(plain) if plain.isascii() else f"-{plain.encode().hex()}"
 
 
 def _stem(word: str) -> str:
