@@ -6,7 +6,7 @@ Most programs do not need this module.
 from skillwire.catalog.contract import WrapperCatalog as WrapperCatalog
 from skillwire.catalog.cursor import page_of as page_of
 from skillwire.catalog.directory import package_catalog as package_catalog
-from skillwire.catalog.generated import GeneratedCatalog as GeneratedCatalog
+from skillwire.catalog.functions import GeneratedCatalog as GeneratedCatalog
 from skillwire.client.connect import SkillsExtension as SkillsExtension
 from skillwire.client.connect import discover_and_build_catalog as discover_and_build_catalog
 from skillwire.client.connect import list_many as list_many

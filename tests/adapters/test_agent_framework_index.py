@@ -18,7 +18,7 @@ from http_server import serving_http
 from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, Skills
 from skillwire.catalog.archive import local_catalog
-from skillwire.catalog.generated import TemplateCatalog
+from skillwire.catalog.functions import TemplateCatalog
 from skillwire.server.skills import build_server
 from skillwire.skill.archive import pack
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree

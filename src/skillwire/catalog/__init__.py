@@ -3,7 +3,7 @@
 contract · cursor             the interface, its wrapper and change notifications; pages
 memory · directory · archive  skills in memory, in a folder or Python package, in an archive file
 files · git                   skills in any storage that lists and reads files; in a Git repository
-generated                     skills from functions, for fixed paths and for paths with variables
+functions                     skills from functions, for fixed paths and for paths with variables
 visibility                    the part of a catalog that a caller may see
 union · uri_map · listing     several catalogs as one, skills under other URIs, a saved listing
 snapshot · scan · scan_cache  the immutable state of local catalogs, and how a folder is read into it

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import anyio
 
 from skillwire.catalog.contract import SkillFile, no_file
-from skillwire.catalog.generated import call_either
+from skillwire.catalog.functions import call_either
 from skillwire.catalog.safe_open import LocalFile, is_ignored
 from skillwire.catalog.scan import printable
 from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules, files_by_skill, parents

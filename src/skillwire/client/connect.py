@@ -17,7 +17,7 @@ from mcp_types import Implementation, NotificationParams, ResourceListChangedNot
 from skillwire.catalog.git_source import GitSource, is_git_source, parse_git_source
 from skillwire.client.bounds import bounded_client, open_http
 from skillwire.client.connection import open_connection
-from skillwire.client.dialects.named import LIST_CHANGED
+from skillwire.client.dialects.by_name import LIST_CHANGED
 from skillwire.client.servers import CommandServer, UrlServer, own_server, parse_server
 from skillwire.client.skills import Listing, SkillsClient
 from skillwire.client.stdio import open_stdio

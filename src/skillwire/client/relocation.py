@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillwire.client.bounds import as_object, as_size, as_text
-from skillwire.client.dialects.named import bounded, name_of
+from skillwire.client.dialects.by_name import bounded, name_of
 from skillwire.errors import FormatError
 from skillwire.skill.entry import Partial, Resource, given_arguments, is_digest
 from skillwire.skill.uri import SKILL_MD, fold, format_uri, parse_path, parse_uri, skill_root

@@ -23,10 +23,10 @@ from skillwire.catalog.export import export_skill
 from skillwire.catalog.names import find_skill
 from skillwire.client.bounds import as_list, as_object
 from skillwire.client.connection import Connection
+from skillwire.client.dialects.by_name import Activation, NamedSkill, NativeDialect, Sep2076Dialect
 from skillwire.client.dialects.contract import read_content
 from skillwire.client.dialects.detection import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
-from skillwire.client.dialects.named import Activation, NamedSkill, NativeDialect, Sep2076Dialect
 from skillwire.client.entry_table import Refresh, compare
 from skillwire.errors import (
     FormatError,

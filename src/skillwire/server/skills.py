@@ -20,7 +20,7 @@ from mcp.server.stdio import stdio_server
 
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
-from skillwire.catalog.generated import GeneratedCatalog, TemplateCatalog
+from skillwire.catalog.functions import GeneratedCatalog, TemplateCatalog
 from skillwire.catalog.snapshot import LoadedCatalog
 from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.archive import ArchiveCatalog
     from skillwire.catalog.directory import DirectoryCatalog
-    from skillwire.catalog.generated import MakeFiles, MakeSkill, Values
+    from skillwire.catalog.functions import MakeFiles, MakeSkill, Values
     from skillwire.catalog.settings import Describe
     from skillwire.server.access import Access
     from skillwire.server.callers import Caller, Views, Visible

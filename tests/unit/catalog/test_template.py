@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
-from skillwire.catalog.generated import TemplateCatalog
+from skillwire.catalog.functions import TemplateCatalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -18,7 +18,7 @@ from trees import skill_md, write_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.catalog.generated import Files, Values
+    from skillwire.catalog.functions import Files, Values
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skillwire.client.bounds import as_list, as_object, as_text
+from skillwire.client.dialects.by_name import NativeDialect, Sep2076Dialect, required_arguments
 from skillwire.client.dialects.contract import read_if_exists
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.index import INDEX_URI, IndexDialect, parse_index
-from skillwire.client.dialects.named import NativeDialect, Sep2076Dialect, required_arguments
 from skillwire.client.dialects.plain import PlainDialect
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError
 from skillwire.skill.uri import SKILL_MD

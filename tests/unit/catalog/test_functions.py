@@ -15,7 +15,7 @@ from skillwire.lowlevel import GeneratedCatalog
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
-    from skillwire.catalog.generated import Files
+    from skillwire.catalog.functions import Files
 
 pytestmark = pytest.mark.anyio
 
