@@ -25,7 +25,7 @@ import anyio
 from anyio import NoEventLoopError
 from anyio.lowlevel import current_token
 
-from skillwire.errors import LimitError, NotFoundError
+from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import skill_md_uri
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from skillwire.skill import Diagnostic, Json, SkillEntry
+    from skillwire.skill import Diagnostic, Json, SkillEntry, SkillUri
     from skillwire.skill.archive import ArchiveFormat
 
 DEFAULT_PAGE_SIZE = 100
@@ -339,6 +339,15 @@ class Catalog(ABC):
     def incoming(self) -> AsyncIterator[SkillEntry]:
         """Every listed entry as soon as it arrives, for lookups that may end before the listing does."""
         return self.entries()
+
+    async def skill_around(self, place: SkillUri) -> SkillEntry | None:
+        """The innermost known skill at or around ``place``."""
+        for root in place.upwards():
+            with suppress(FormatError):  # of a path that is incomplete, or too long with the name of a file
+                entry = await self.peek_skill(skill_md_uri(root.path, root.scheme))
+                if entry is not None:
+                    return entry
+        return None
 
     def children(self, uri: str) -> AsyncIterator[DirectoryChild]:
         """Every direct child of a directory, fetched page by page."""

@@ -27,7 +27,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
+from skillwire.skill.uri import parse_path, parse_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -167,12 +167,7 @@ class VisibleCatalog(Catalog):
 
     async def _in_visible_skill(self, place: SkillUri) -> bool:
         """Whether a skill at or around ``place`` is visible. Skills outside the visible prefixes do not count."""
-        for root in place.upwards():
-            if not self.may_see(root.path):
-                return False
-            if await self.inner.peek_skill(skill_md_uri(root.path, root.scheme)) is not None:
-                return True
-        return False
+        return await self.skill_around(place) is not None
 
     def _is_visible(self, problem: Diagnostic) -> bool:
         if not problem.skill or not self.may_see(problem.skill):

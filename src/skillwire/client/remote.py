@@ -187,6 +187,10 @@ class RemoteCatalog(Catalog):
         place = parse_uri(uri)
         return self._table.at(place.parent) if place.segments[-1] == SKILL_MD else None
 
+    async def skill_around(self, place: SkillUri) -> SkillEntry | None:
+        """The innermost skill at or around ``place`` in the table."""
+        return self._table.around(place)
+
     async def read_file(self, uri: str) -> SkillFile:
         """One file, verified with the entry of its skill. After a mismatch the entry is fetched again (V3)."""
         place = parse_uri(uri)

@@ -53,7 +53,7 @@ from skillwire.host.approvals import is_outdated
 from skillwire.skill.approval import covers
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.review import review_entry, with_text
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_md_uri
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import verify_file, verify_skill
 
 if TYPE_CHECKING:
@@ -341,9 +341,8 @@ class ApprovalGate(Catalog):
         entry, _ = await self._around(parse_uri(uri).parent)
         if entry is None:
             return None
-        generation = (
-            self.admission.generation
-        )  # with another approval, a nested skill may become the innermost one
+        # With another approval, a nested skill may become the innermost one.
+        generation = self.admission.generation
         return lambda: is_same() and self.admission.generation == generation and self._record(entry)
 
     async def problems(self, *, for_operator: bool = False) -> Sequence[Diagnostic]:
@@ -375,12 +374,10 @@ class ApprovalGate(Catalog):
 
     async def waiting_around(self, uri: str) -> SkillEntry | None:
         """The innermost skill at or around ``uri``, if only an approval is missing."""
-        for root in parse_uri(uri).upwards():
-            entry = await self.inner.peek_skill(skill_md_uri(root.path, root.scheme))
-            if entry is not None:
-                is_missing = self.admission.is_waiting(entry) and not await self.admission.admits_now(entry)
-                return entry if is_missing else None
-        return None
+        entry = await self.inner.skill_around(parse_uri(uri))
+        if entry is None or not self.admission.is_waiting(entry) or await self.admission.admits_now(entry):
+            return None
+        return entry
 
     async def review(self, entry: SkillEntry) -> tuple[Review, str]:
         """The review and the text of a ``SKILL.md``, for a user who wants to read it before approving (B6)."""
@@ -432,19 +429,17 @@ class ApprovalGate(Catalog):
 
     async def _around(self, place: SkillUri) -> tuple[SkillEntry | None, bool]:
         """The innermost admitted skill at or around ``place``, and whether any skill is known there."""
-        entries = await self._known_around(place)
-        if not entries:
+        innermost = await self.inner.skill_around(place)
+        if innermost is None:
             await self.inner.list_skills(limit=1)  # waits for the first listing of an upstream that just started
-            entries = await self._known_around(place)
-        for entry in entries:
+            innermost = await self.inner.skill_around(place)
+        entry = innermost
+        while entry is not None:
             admitted = await self._admitted(entry)
             if admitted is not None:
                 return admitted, True
-        return None, bool(entries)
-
-    async def _known_around(self, place: SkillUri) -> list[SkillEntry]:
-        roots = [skill_md_uri(root.path, root.scheme) for root in place.upwards()]
-        return [entry for root in roots if (entry := await self.inner.peek_skill(root)) is not None]
+            entry = await self.inner.skill_around(root_of(entry.uri).parent)
+        return None, innermost is not None
 
     async def _admitted(self, entry: SkillEntry) -> SkillEntry | None:
         """The entry if it is admitted; fetched in full if that is needed to decide."""

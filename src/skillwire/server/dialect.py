@@ -36,7 +36,7 @@ from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.callers import ViewCache, current_request, everything
 from skillwire.server.notifications import check_subscriptions
 from skillwire.server.sdk_compat import connection_of
-from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri
 from skillwire.wire.errors import resource_unknown, rpc_errors, to_rpc_error
 from skillwire.wire.extension import Freshness, read_result
 from skillwire.wire.templates import matches_template
@@ -505,19 +505,8 @@ async def lists_file(catalog: Catalog, uri: str, scheme: str) -> bool:
         return False
     if parsed.scheme != scheme:
         return False
-    entry = await skill_around(catalog, parsed.parent.path, scheme)
+    entry = await catalog.skill_around(parsed.parent)
     if entry is None:
         return False
     wanted = format_uri(parsed.path, scheme)
     return entry.is_dynamic or any(file.uri == wanted for file in entry.files)
-
-
-async def skill_around(catalog: Catalog, path: str, scheme: str) -> SkillEntry | None:
-    """The innermost skill at or around ``path`` that the catalog knows already."""
-    while path:
-        with suppress(FormatError):  # a completion may contain an incomplete path
-            entry = await catalog.peek_skill(skill_md_uri(path, scheme))
-            if entry is not None:
-                return entry
-        path = path.rpartition("/")[0]
-    return None

@@ -16,10 +16,10 @@ from skillwire.catalog.contract import DirectoryChild, no_file
 from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, is_modern, skill_around
+from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, is_modern
 from skillwire.server.index import SkillIndex
 from skillwire.skill.entry import DEFAULT_META
-from skillwire.skill.uri import format_uri, parse_uri
+from skillwire.skill.uri import SkillUri, format_uri, parse_uri
 from skillwire.wire import extension
 from skillwire.wire.errors import rpc_errors, to_rpc_error
 from skillwire.wire.index import index_resource
@@ -114,7 +114,7 @@ class Extension:
             page = await self._folder_above_skills(catalog, params)
             if page is None:
                 raise
-        entry = await skill_around(catalog, parse_uri(params.uri).path, self._served.scheme)
+        entry = await catalog.skill_around(parse_uri(params.uri))
         return extension.directory_result(page, entry.meta if entry else DEFAULT_META)
 
     async def _folder_above_skills(
@@ -174,7 +174,7 @@ class Extension:
         template = self._template(getattr(params.ref, "uri", None))
         if template is not None:
             return extension.completion_result(await template.complete(params.argument.name, typed))
-        entry = await skill_around(catalog, typed.rpartition("/")[0], self._served.scheme)
+        entry = await catalog.skill_around(SkillUri(self._served.scheme, tuple(typed.split("/")[:-1])))
         if entry is not None:
             files = sorted(parse_uri(file.uri).path for file in entry.files)
             return extension.completion_result([file for file in files if file.startswith(typed)])

@@ -29,11 +29,10 @@ from skillwire.server.dialect import (
     SkillFiles,
     declare_skills,
     declaring,
-    skill_around,
     validated,
 )
 from skillwire.server.scopes import Bindings, canonical_key
-from skillwire.skill.uri import parse_uri, skill_md_uri
+from skillwire.skill.uri import parse_uri, skill_md_uri, skill_root
 from skillwire.wire import native
 from skillwire.wire.errors import resource_unknown, rpc_errors, to_rpc_error
 from skillwire.wire.extension import SKILLS_LIST, paged
@@ -290,13 +289,13 @@ class Native:
         """Refuse a file of a skill unless that skill, or one around it, is active."""
         if self._active.keep_listed or not await self._files.has(uri):
             return
-        catalog, scheme = self._served.visible(), self._served.scheme
+        catalog = self._served.visible()
         live = await self._active.live(ctx)
-        owner = inner = await skill_around(catalog, parse_uri(uri).parent.path, scheme)
+        owner = inner = await catalog.skill_around(parse_uri(uri).parent)
         while inner is not None:
             if inner.path in live:
                 return
-            inner = await skill_around(catalog, inner.path.rpartition("/")[0], scheme)
+            inner = await catalog.skill_around(skill_root(parse_uri(inner.uri)).parent)
         if owner is not None:
             raise to_rpc_error(_not_active_error("resources", uri, [await self._served.label(owner)]))
 

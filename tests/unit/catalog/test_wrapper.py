@@ -11,7 +11,7 @@ from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import NotFoundError
 from skillwire.gateway.approval_gate import ApprovalGate
 
-HELPERS = {"entries", "incoming", "children", "walk"}  # made from the other members
+HELPERS = {"entries", "incoming", "skill_around", "children", "walk"}  # made from the other members
 OPENED = {
     *Catalog.__abstractmethods__,
     "suggest",

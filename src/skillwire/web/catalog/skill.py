@@ -104,12 +104,9 @@ def parse_file_path(path: str, scheme: str) -> SkillUri:
 
 async def find_skill_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
     """The innermost skill around a file."""
-    folder = file.parent
-    while folder.segments:
-        entry = await catalog.peek_skill(skill_md_uri(folder.path, file.scheme))
-        if entry is not None:
-            return entry
-        folder = folder.parent
+    entry = await catalog.skill_around(file.parent)
+    if entry is not None:
+        return entry
     raise NotFoundError("file-unknown", f"no skill has a file at {str(file)!r:.300}", _HINT)
 
 
