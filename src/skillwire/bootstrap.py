@@ -170,14 +170,21 @@ async def open_target(
         yield local
         return
     from skillwire.client.remote import RemoteCatalog  # late: it imports the SDK
-    from skillwire.client.servers import UrlServer
+    from skillwire.client.servers import CommandServer, UrlServer, program_of
 
     limits, seconds = DEFAULT_LIMITS, options.timeout
     if seconds is not None:
         limits = replace(limits, max_call_seconds=seconds, max_listing_seconds=2 * seconds)
     place = await server_place(target, options, folder, home)
     async with AsyncExitStack() as stack:
-        client, place = await _connect(place, options, limits, stack)
+        try:
+            client, place = await _connect(place, options, limits, stack)
+        except UpstreamError as error:
+            if isinstance(place, CommandServer) and error.reference in ("connection-lost", "not-mcp"):
+                is_typed = isinstance(target, list | tuple)  # the words of an entry may be secret
+                words = shlex.join(place.command) if is_typed else program_of(place.command)
+                error.hint = f"run it yourself, to see why: {words}"
+            raise
         if options.on_url is not None and isinstance(place, UrlServer):
             options.on_url(place.url)
         yield RemoteCatalog(client, allow_unverified=options.allow_unverified)
@@ -274,7 +281,7 @@ async def server_place(
             file, entry = find_server(target, configs)
         except NotFoundError as error:
             if error.reference == "server-unknown" and options.config is None:
-                error.message = f"no file or folder is called {target!r:.100}, and {error.message}"
+                error.message = f"no file or folder has the path {target!r:.100}, and {error.message}"
                 error.hint = "use a path, owner/repository, a URL, a label, or a command after --"
             raise
         if options.config is None and not is_own(file, home):

@@ -122,7 +122,8 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
     refusal = capsys.readouterr().err
     assert "[cannot-ask]" in refusal
-    assert f"skillwire read {served} flat; then repeat this command with --yes" in refusal
+    again = f"skillwire add {served} flat --agent codex --yes"
+    assert f"skillwire read {served} flat; then: {again}" in refusal
     assert run(["add", str(served), "flat", "--yes"]) == 2
     assert "[agent-missing]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--agent", "claude"]) == 2

@@ -37,6 +37,19 @@ def test_a_skill_is_picked_from_a_repository_and_approved(tmp_path: Path, projec
     assert {name: skill["commit"] for name, skill in skills.items()} == {"flat": commit}
 
 
+@pytest.mark.usefixtures("home", "project")
+def test_in_a_new_account_every_agent_is_offered(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repositories" / "skills", small_tree())
+    with Terminal("add", f"git+{repository.folder}") as user:
+        offered = user.question()
+        assert "  (Claude Code: .claude/skills)" in offered
+        assert "  (Codex: .agents/skills)" in offered
+        user.type("\n")
+        code, _ = user.end()
+    assert code == 2
+    assert "[agent-missing]" in user.seen
+
+
 @pytest.mark.usefixtures("home")
 def test_an_agent_is_connected_to_a_server_of_a_repository(tmp_path: Path, project: Path) -> None:
     """The server is started and responds before its command is written."""

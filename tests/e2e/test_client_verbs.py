@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,37 @@ def test_an_unlisted_skill_is_found_by_its_path(root: Path, capsys: pytest.Captu
 
 
 @rule("R2", "V1")
+def test_a_path_may_begin_with_the_name_of_a_skill(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["read", str(root), f"{REFUNDS}/references/limits.csv"]) == 0
+    whole = capsys.readouterr().out
+    assert run(["read", str(root), "refunds/references/limits.csv"]) == 0
+    assert capsys.readouterr().out == whole
+    assert run(["show", str(root), "refunds/references"]) == 0
+    assert "limits.csv" in capsys.readouterr().out
+    assert run(["read", str(root), "refunds/nothing"]) == 2
+    assert f"skillwire list --tree {root}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["false 'a b'", "cat -"], ids=["ends", "is-no-server"])
+def test_a_command_that_is_no_server_can_be_run_to_see_why(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["list", "--", *shlex.split(command)]) == 2
+    assert f": {command}\n" in capsys.readouterr().err
+    assert run(["origins", "add", "mine", "--state", str(tmp_path), "--", *shlex.split(command)]) == 2
+    assert f": {command}\n" in capsys.readouterr().err
+
+
+def test_the_arguments_of_a_configured_server_are_not_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = configured(tmp_path / "mine.json", {"x": {"command": "false", "args": ["a-secret"]}})
+    assert run(["list", "x", "--config", str(config)]) == 2
+    err = capsys.readouterr().err
+    assert ": false\n" in err
+    assert "a-secret" not in err
+
+
 def test_reading_writes_the_very_bytes(root: Path) -> None:
     for path in ("odd-names/assets/100%.bin", "odd-names/assets/empty"):
         command = [*skillwire_command(), "read", path, "--", *serving(root)]

@@ -105,10 +105,11 @@ class DirectoryCatalog(LoadedCatalog):
     def demand_root(self) -> None:
         """Raise ``NotFoundError`` if the folder does not exist."""
         if not self._given or not os.path.isdir(self.root):  # an empty path would mean the current folder
+            is_file = bool(self._given) and os.path.isfile(self.root)
             raise NotFoundError(
                 "folder-unknown",
-                f"the folder {self.root.name!r} does not exist",
-                "give the path of a folder",
+                f"{self.root.name!r} is a file" if is_file else f"the folder {self.root.name!r} does not exist",
+                "give the folder that contains it" if is_file else "give the path of a folder",
             )
 
     async def refresh(self, paths: Iterable[str] | None = None) -> Change:

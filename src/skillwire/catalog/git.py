@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -122,7 +123,7 @@ class GitRepository:
                 raise NotFoundError(
                     "git-folder-unknown",
                     f"{self.source.url!r:.200} has no folder {folder!r:.200} at {commit[:12]}",
-                    "see all of its skills: omit #folder",
+                    f"see its skills: skillwire list git+{replace(self.source, folder='')}",
                 )
         listing = await self._git.run("ls-tree", "-r", "-z", "-l", "--full-tree", f"{commit}:{folder}")
         files, links = list[GitFile](), dict[str, str]()

@@ -9,7 +9,19 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, FILE, Arguments, Exit, Place, argument, flag, option, run_async, verb
+from skillwire.cli.command import (
+    COMMAND,
+    FILE,
+    Arguments,
+    Exit,
+    Place,
+    again,
+    argument,
+    flag,
+    option,
+    run_async,
+    verb,
+)
 from skillwire.cli.consent import allow, server_record
 from skillwire.cli.host_session import BY
 from skillwire.cli.install_session import (
@@ -30,7 +42,7 @@ from skillwire.cli.install_session import (
     show_skill,
     signature,
 )
-from skillwire.cli.printer import Printer, counted, cut_line, line, listed, size_of, visible
+from skillwire.cli.printer import Printer, counted, line, listed, shortened, size_of, visible
 from skillwire.cli.prompts import can_ask, choose
 from skillwire.cli.targets import TARGET_OPTIONS, print_problems, resolve_skill, run_on_targets, target_text
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
@@ -105,14 +117,15 @@ def command(arguments: Arguments, printer: Printer) -> int:
         raise FormatError(
             "skill-missing",
             "no skill was named",
-            f"see the names: skillwire list {target_text(arguments)}; or add all of them: --all",
+            f"see the names: skillwire list {target_text(arguments)}; or add all: {again(arguments, '--all')}",
         )
     if arguments.to is not None:
         return run_on_targets(arguments, printer, _copy)
     for agent in arguments.agent:
         find_agent(agent)
     if not arguments.agent and not arguments.agent_dir and not can_ask():
-        raise FormatError("agent-missing", "no agent was given", "name one: --agent claude-code")
+        hint = f"name it, for example: {again(arguments, '--agent', 'claude-code')}"
+        raise FormatError("agent-missing", "no agent was given", hint)
     words = [target_text(arguments), *map(shlex.quote, arguments.skills[:1])]
     if arguments.target == COMMAND:
         words.reverse()  # a command is the end of a line
@@ -138,7 +151,7 @@ async def _wanted(catalog: Catalog, arguments: Arguments, printer: Printer) -> l
         printer.talk(f"{counted(len(entries), 'skill')}: {listed(entry.path for entry in entries)}")
         return [entry.uri for entry in entries]
     printer.talk(f"{counted(len(entries), 'skill')} in {target_text(arguments)}:")
-    offered = {entry.uri: f"{entry.path}: {cut_line(entry.description, _LONGEST)}" for entry in entries}
+    offered = {entry.uri: f"{entry.path}: {shortened(entry.description, _LONGEST)}" for entry in entries}
     found = await choose("Which skills? Numbers: ", offered, printer, names=False)
     if not found:
         raise FormatError("skill-missing", "no skill was chosen", "name one after the TARGET, or add --all")
@@ -205,7 +218,7 @@ async def _add_one(
         return {"uri": entry.uri, "wrote": []}
     with printer.progress("Reading", "files") as count:
         fetched = await fetch(catalog, entry, on_file=count)
-    show_skill(fetched, server, printer, with_source=True)
+    show_skill(fetched, server, printer, with_source=not arguments.yes)  # with --yes, the user has read it
     labels = [place.label for place in scope.layout(agents).places]
     question = f"Install it into {listed(labels)}, for {listed(agents)}?"
     await require_approval(question, arguments, printer)
@@ -247,9 +260,11 @@ async def _agents(arguments: Arguments, scope: InstallScope, printer: Printer) -
     """Return the agents that were named, or that the user chooses; never others."""
     keys = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
     if not keys:
-        from skillwire.install.agents import present_agents
+        from skillwire.install.agents import AGENTS, present_agents
 
-        agents = present_agents(scope.project, scope.home, os.environ)
+        agents = list(present_agents(scope.project, scope.home, os.environ))
+        if not agents:  # a new project in a new account: all that are known
+            agents = list(AGENTS.values())
         offered = {agent.id: f"{agent.title}: {_place_text(agent.id, scope)}" for agent in agents}
         keys = await choose("For which agents? Numbers: ", offered, printer)
         if not keys:

@@ -72,7 +72,8 @@ async def command(host: SkillHost, arguments: Arguments, printer: Printer) -> No
 
     found = await find_skill(host, arguments, printer, whole=False)
     if found.origin.is_own:
-        printer.talk(f"{line(found.name)} is in your own folder and needs no approval")
+        document = {"origin": found.origin.label, "uri": found.entry.uri, "local": True}
+        printer.result(document, f"{line(found.name)} is in your own folder and needs no approval")
         return
     label, uri, grants = found.origin.label, found.entry.uri, frozenset[str](arguments.grant)
     if not found.entry.is_short:

@@ -10,12 +10,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from skillwire.cli.command import JSON, Arguments, Exit, Place, argument, flag, verb
+from skillwire.cli.command import JSON, Arguments, Exit, Place, again, argument, flag, verb
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from rich.text import Text
 
@@ -71,21 +72,24 @@ def command(arguments: Arguments, printer: Printer) -> int:
 def _fix(checkers: Sequence[Checker], printer: Printer) -> None:
     """Repair every SKILL.md in which something is safe to repair, and print what was changed."""
     from skillwire.install.transaction import replace_file
+
+    for checker in checkers:
+        for place, repaired, changes in _repairs(checker.run()):
+            replace_file(place, repaired, mode=place.stat().st_mode & 0o777)
+            for change in changes:
+                printer.talk(f"fixed {visible(str(place))}: {visible(change)}")
+
+
+def _repairs(report: CheckReport) -> Iterator[tuple[Path, bytes, list[str]]]:
+    """Yield each SKILL.md that can be repaired, its repaired bytes, and what changes."""
     from skillwire.skill.repair import REPAIRABLE, repair_skill_md
     from skillwire.skill.uri import SKILL_MD
 
-    for checker in checkers:
-        report = checker.run()
-        broken = {report.place(each.file) for each in report.problems if each.reference in REPAIRABLE}
-        for place in sorted(broken):
-            if place.name != SKILL_MD or place.is_symlink() or not place.is_file():
-                continue  # such as a file in an archive
-            data = place.read_bytes()
-            repaired, changes = repair_skill_md(data, place.absolute().parent.name)
+    for place in sorted({report.place(each.file) for each in report.problems if each.reference in REPAIRABLE}):
+        if place.name == SKILL_MD and not place.is_symlink() and place.is_file():  # not in an archive
+            repaired, changes = repair_skill_md(place.read_bytes(), place.absolute().parent.name)
             if changes:
-                replace_file(place, repaired, mode=place.stat().st_mode & 0o777)
-            for change in changes:
-                printer.talk(f"fixed {visible(str(place))}: {visible(change)}")
+                yield place, repaired, changes
 
 
 def _check_all(checkers: list[Checker], arguments: Arguments, printer: Printer) -> int:
@@ -95,6 +99,8 @@ def _check_all(checkers: list[Checker], arguments: Arguments, printer: Printer) 
         printer.json((_as_json if arguments.json else _as_sarif)(reports))
     else:
         _print_text(reports, printer)
+        if repairable := sum(1 for report in reports for _ in _repairs(report)):
+            printer.talk(f"to repair {counted(repairable, 'file')}: {again(arguments, '--fix')}")
     errors = sum(report.errors for report in reports)
     warnings = sum(report.warnings for report in reports)
     return Exit.PROBLEMS if errors or (arguments.strict and warnings) else Exit.OK

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from enum import IntEnum
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,7 +63,7 @@ class Verb(click.Command):
         context = click.get_current_context()
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         verb = context.command_path.partition(" ")[2]
-        arguments = Arguments(**values, verb=verb, commands=context.meta["commands"])
+        arguments = Arguments(**values, verb=verb, commands=context.meta["commands"], typed=context.obj.typed)
         context.obj.is_json = given.get("json", False)
         return self._run(arguments, context.obj) or Exit.OK
 
@@ -227,7 +228,7 @@ def split_commands(args: Sequence[str], targets: int) -> tuple[list[str], list[l
     if targets == 0 or "--" not in args:
         return list(args), []
     at = list(args).index("--")
-    words, rest = list(args[:at]), list(args[at + 1 :])
+    words, rest = list(args[:at]), command_words(list(args[at + 1 :]))
     if targets == 1:
         return [COMMAND, *words], [rest]
     if "--" in rest:
@@ -247,6 +248,13 @@ def whole_command(arguments: Arguments) -> list[str]:
     """Return everything after the first ``--``, including any further ``--``."""
     first, *others = arguments.commands
     return [*first, *(word for rest in others for word in ("--", *rest))]
+
+
+def again(arguments: Arguments, *more: str) -> str:
+    """Return the command that was typed, with ``more`` options, for a hint."""
+    typed = list(arguments.typed)
+    at = typed.index("--") if "--" in typed else len(typed)
+    return shlex.join(["skillwire", *typed[:at], *more, *typed[at:]])
 
 
 def silence_libraries(*names: str) -> None:

@@ -102,7 +102,9 @@ def _server(arguments: Arguments, printer: Printer) -> int:
     if arguments.list_rules:
         return _list_rules(SERVER_RULES.values(), arguments, printer)
     if not arguments.target:
-        raise FormatError("target-missing", "no server was given", "add a URL, a label, or -- COMMAND")
+        raise FormatError(
+            "target-missing", "no server was given", "write: skillwire conform server -- COMMAND, or a URL"
+        )
     if COMMAND not in arguments.target and len(arguments.target) > 1:
         raise FormatError("target-several", "only one server can be checked at a time", "give one TARGET")
     if not arguments.timeout > 0:

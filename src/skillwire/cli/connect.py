@@ -18,6 +18,7 @@ from skillwire.cli.command import (
     Arguments,
     Exit,
     Place,
+    again,
     argument,
     command_words,
     flag,
@@ -26,7 +27,7 @@ from skillwire.cli.command import (
     verb,
 )
 from skillwire.cli.consent import allow, forget, is_allowed
-from skillwire.cli.install_session import require_answer, require_approval, scope_of, scope_option
+from skillwire.cli.install_session import complete_agents, require_answer, require_approval, scope_of, scope_option
 from skillwire.cli.printer import Printer, counted, line, visible
 from skillwire.cli.targets import TIMEOUT
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError, UpstreamError
@@ -53,7 +54,12 @@ _ABOUT_THE_FILE = frozenset({
         type=Place(),
         required=False,
     ),
-    option("--agent", required=True, metavar="AGENT", help="the agent, such as claude-code or codex"),
+    option(
+        "--agent",
+        metavar="AGENT",
+        help="the agent, such as claude-code or codex (required)",
+        shell_complete=complete_agents,
+    ),
     option("--name", default="skillwire", help="the name of the server in the agent (default: skillwire)"),
     flag("--undo", help="remove the entry; no TARGET is needed"),
     flag("--force", help="write the entry although the server does not start or respond"),
@@ -84,11 +90,15 @@ def command(arguments: Arguments, printer: Printer) -> int:
         raise FormatError(
             "argument-invalid",
             "no server was given: a folder, a URL, or a command after --",
-            f"write: skillwire connect ./skills --agent {shlex.quote(arguments.agent)}",
+            f"write: skillwire connect ./skills --agent {shlex.quote(arguments.agent or 'claude-code')}",
         )
+    if arguments.agent is None:
+        hint = f"name it, for example: {again(arguments, '--agent', 'claude-code')}"
+        raise FormatError("agent-missing", "no agent was given", hint)
     find_config(arguments.agent)
     check_name(arguments.name)
-    require_answer(arguments, "add --yes")  # before a server is started
+    # Before a server is started.
+    require_answer(arguments, f"see the change and write it: {again(arguments, '--yes')}")
     return run_async(lambda: _connect(arguments, printer))
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import JSON, Arguments, flag, option, repeated
+from skillwire.cli.command import JSON, Arguments, again, flag, option, repeated
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.prompts import can_ask, confirm, page
@@ -45,7 +45,21 @@ def scope_option(
 
 
 SCOPE = scope_option()
-AGENT = repeated("--agent", metavar="AGENT", help="such as claude-code or codex (repeatable)")
+
+
+def complete_agents(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of an agent in a shell."""
+    from skillwire.install.agents import AGENTS
+
+    return [agent for agent in AGENTS if agent.startswith(incomplete)]
+
+
+AGENT = repeated(
+    "--agent",
+    metavar="AGENT",
+    help="such as claude-code or codex (repeatable)",
+    shell_complete=complete_agents,
+)
 AGENT_DIR = repeated(
     "--agent-dir", metavar="FOLDER", help="the skills folder of an agent without a name here (repeatable)"
 )
@@ -122,7 +136,7 @@ def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:
 
 def require_review(arguments: Arguments, review: str) -> None:
     """Require ``--yes`` if no terminal is available. ``review`` is the command that shows the content."""
-    require_answer(arguments, f"review it: {review}; then repeat this command with --yes", rule="A1")
+    require_answer(arguments, f"review it: {review}; then: {again(arguments, '--yes')}", rule="A1")
 
 
 async def require_approval(question: str, arguments: Arguments, printer: Printer) -> None:

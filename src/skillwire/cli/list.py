@@ -10,6 +10,7 @@ from skillwire.cli.host_session import FOLDER, STATE, print_incomplete, run_with
 from skillwire.cli.install_session import SCOPE, is_about_installed, scope_of, server_text
 from skillwire.cli.printer import Printer, counted, ignored_text, line, listed, size_of, visible
 from skillwire.cli.targets import (
+    NO_SKILLS,
     OPTIONAL_TARGET,
     TARGET_OPTIONS,
     print_problems,
@@ -110,9 +111,7 @@ async def _list(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
     if gaps := sorted({gap for entry in entries for gap in entry.gaps if not entry.is_dynamic}):
         printer.talk(f"not stated by the server: {', '.join(gaps)}")
     if arguments.target is None and not entries:
-        printer.talk(
-            "no skills here: a skill is a folder with a file named SKILL.md; make one: skillwire new NAME"
-        )
+        printer.talk(f"no skills here{NO_SKILLS}")
     elif not arguments.tree:
         printer.talk(counted(len(entries), "skill"))
     return Exit.PROBLEMS if problems else Exit.OK

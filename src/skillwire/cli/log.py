@@ -45,6 +45,8 @@ async def command(store: Store, arguments: Arguments, printer: Printer) -> None:
     """Show the log."""
     newest_first = await store.lines(limit=arguments.n, origin=arguments.origin)
     lines = newest_first[::-1]
+    if not lines and not arguments.json:
+        printer.talk("the log is empty" if arguments.origin is None else f"nothing about {line(arguments.origin)}")
     if arguments.json:
         for entry in lines:
             sys.stdout.write(json.dumps(entry.to_json()) + "\n")  # ASCII: a hostile name may be invalid Unicode

@@ -59,7 +59,8 @@ _COLUMNS = (
     ("Write skills", "Use skills"),
     ("Decide", "Operate"),
 )  # of the help, which fits 80 columns and 24 rows
-VERBS = tuple(name for group in GROUPS.values() for name in group)
+_WORDS = {name: words for group in GROUPS.values() for name, words in group.items()}
+VERBS = tuple(_WORDS)
 _COMPLETION = "_SKILLWIRE_COMPLETE"
 
 
@@ -72,7 +73,11 @@ class _Main(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a verb."""
-        return import_module(f"skillwire.cli.{cmd_name}").command if cmd_name in VERBS else None
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"skillwire.cli.{cmd_name}").command
+        command.short_help = _WORDS[cmd_name]  # for completion; click would cut the help
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -145,7 +150,7 @@ def _replace_closed_streams() -> None:
 def run(argv: Sequence[str]) -> int:
     """Run the command line and return the exit code."""
     ours = list(argv[: list(argv).index("--")]) if "--" in argv else list(argv)
-    printer = Printer(is_json="--json" in ours)
+    printer = Printer(is_json="--json" in ours, typed=argv)
     try:
         # Not click's main: it turns an interrupt and a broken pipe into exit codes of its own.
         with _main.make_context("skillwire", list(argv), obj=printer) as context:
@@ -172,13 +177,15 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _usage_error(error: click.UsageError) -> FormatError:
-    """Return the error as one of ours. If something is missing, the hint has the usage of the verb."""
+    """Return the error as one of ours. The hint has similar words, or the usage if something is missing."""
     path, message, usage = "skillwire", error.format_message().rstrip("."), ""
+    if isinstance(error, click.NoSuchOption | click.exceptions.NoSuchCommand) and error.possibilities:
+        message, usage = error.message.rstrip("."), f"did you mean {' or '.join(error.possibilities)}? "
     if error.ctx is not None:
         path = error.ctx.command_path
+        if error.ctx.meta.get("commands") and "extra argument" in message:
+            usage = "the command after -- is the TARGET: omit the other one; "
         if isinstance(error, click.MissingParameter):
             words = error.ctx.command.collect_usage_pieces(error.ctx)
-            if error.param is not None and error.param.param_type_name == "option":
-                words += [error.param.opts[0], error.param.make_metavar(error.ctx)]
             usage = f"write: {path} {' '.join(word for word in words if word != '[OPTIONS]')}; "
     return FormatError("usage", message[:1].lower() + message[1:], f"{usage}see: {path} --help")

@@ -101,9 +101,12 @@ async def _add(store: Store, arguments: Arguments, printer: Printer) -> int:
         settings, probe = await _try(store, label, settings, arguments.timeout)
         if probe.exit == Exit.USAGE:
             printer.talk("not added; to add it without connecting, add --no-test")
-            raise probe.origin.error or UpstreamError(
+            error = probe.origin.error or UpstreamError(
                 "timed-out", f"{label!r:.80} did not respond in time", "wait longer: --timeout 60"
             )
+            if "command" in settings and error.reference in ("connection-lost", "not-mcp"):
+                error.hint = f"run it yourself, to see why: {shlex.join([settings['command'], *settings['args']])}"
+            raise error
         found.append(probe)
     now, where = time.time(), settings.get("folder") or address_of(settings)
     await store.put_origin(StoredOrigin(label, settings, now))
@@ -138,7 +141,9 @@ def _settings(arguments: Arguments) -> dict[str, Any]:
     elif len(where) == 1 and not pairs and not headers:
         if not os.path.isdir(where[0]):
             raise NotFoundError(
-                "target-unknown", f"{where[0]!r:.200} is not a folder, a repository or a URL", "check the spelling"
+                "target-unknown",
+                f"{where[0]!r:.200} is not a folder, a repository or a URL",
+                "use a folder of skills, owner/repository, a URL, or a command after --",
             )
         return {"folder": os.path.abspath(where[0])}
     raise FormatError(
@@ -301,10 +306,11 @@ def _print_probes(found: list[OriginProbe], printer: Printer) -> None:
 
 
 def _unknown_origin(label: str, known: Iterable[str]) -> NotFoundError:
+    names = ", ".join(sorted(known))
     return NotFoundError(
         "origin-unknown",
         f"unknown origin {label!r:.80}",
-        f"the origins are: {', '.join(sorted(known)) or 'none':.300}",
+        f"the origins are: {names:.300}" if names else "there are none; add one: skillwire origins add LABEL URL",
         rule="O1",
     )
 

@@ -44,10 +44,16 @@ class Printer:
     """Prints to a pair of streams. Colour and width follow the terminal; pipes get neither."""
 
     def __init__(
-        self, stdout: Console | None = None, stderr: Console | None = None, *, is_json: bool = False
+        self,
+        stdout: Console | None = None,
+        stderr: Console | None = None,
+        *,
+        is_json: bool = False,
+        typed: Sequence[str] = (),
     ) -> None:
         self._given = stdout, stderr
         self.is_json = is_json
+        self.typed = typed  # the arguments of the program, for hints that repeat the command
         self.stop_waiting: Callable[[], None] = lambda: None  # removes the spinner, because a question follows
 
     @cached_property
@@ -207,6 +213,12 @@ def cut_line(text: str, longest: int) -> str:
     """Return foreign text as one line of at most ``longest`` characters, with a note if more follow."""
     shown = visible(text[:longest].replace("\n", " "))
     return f"{shown} … and {len(text) - longest:,} more characters" if len(text) > longest else shown
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return the beginning of foreign text as one line."""
+    whole = " ".join(text[: 4 * longest].split())
+    return visible(whole if len(whole) <= longest else f"{whole[: longest - 1].rstrip()}…")
 
 
 def listed(names: Iterable[str]) -> str:

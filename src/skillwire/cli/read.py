@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.command import Arguments, Exit, argument, flag, verb
 from skillwire.cli.printer import Printer, visible
-from skillwire.cli.targets import TARGET, TARGET_OPTIONS, as_uri, resolve_skill, run_on_targets, target_text
+from skillwire.cli.targets import (
+    TARGET,
+    TARGET_OPTIONS,
+    as_uri,
+    resolve_skill,
+    run_on_targets,
+    target_text,
+    uri_by_name,
+)
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
@@ -18,15 +27,13 @@ if TYPE_CHECKING:
 @verb(
     "Write one file of a skill to stdout, byte for byte, after checking it against the entry of the skill.",
     TARGET,
-    argument(
-        "uri", "FILE", "a skill, whose SKILL.md is read; the path of a file such as acme/refunds/notes.md; a URI"
-    ),
+    argument("uri", "FILE", "a skill, whose SKILL.md is read; a file such as refunds/notes.md; a path; a URI"),
     flag("--unverified", help="also read a file without a digest, which cannot be verified"),
     *TARGET_OPTIONS,
     targets=1,
     examples="""\
   skillwire read ./skills refunds                               its SKILL.md
-  skillwire read ./skills acme/billing/refunds/templates/reply.md
+  skillwire read ./skills refunds/templates/reply.md
   skillwire read https://skills.example.com/mcp skill://logo/assets/logo.png > logo.png
 """,
 )
@@ -53,15 +60,20 @@ async def _read(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
 
 
 async def _find(catalog: Catalog, arguments: Arguments) -> SkillFile:
-    """Read the file at a URI or path. A word without a slash can also be the name of a skill."""
+    """Read the file at a URI or path. Its first word can also be the name of a skill."""
     uri: str = arguments.uri
-    if "/" in uri.strip("/"):
-        return await catalog.read_file(as_uri(uri))
+    place = target_text(arguments)
+    if "/" not in uri.strip("/"):
+        return await catalog.read_file((await resolve_skill(catalog, uri, place=place)).uri)
     try:
-        entry = await resolve_skill(catalog, uri, place=target_text(arguments))
-    except NotFoundError:
         return await catalog.read_file(as_uri(uri))
-    return await catalog.read_file(entry.uri)
+    except NotFoundError as error:
+        by_name = await uri_by_name(catalog, uri)
+        if by_name is not None:
+            with suppress(NotFoundError):
+                return await catalog.read_file(by_name)
+        error.hint = f"see the files: skillwire list --tree {place}"
+        raise
 
 
 def _document(file: SkillFile, *, verified: bool) -> dict[str, Any]:

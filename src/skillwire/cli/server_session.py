@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 import socket
 import sys
@@ -15,6 +16,7 @@ import click
 
 from skillwire.cli.command import FILE, Arguments, flag, option
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
+from skillwire.cli.targets import NO_SKILLS
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import MIB
 
@@ -201,7 +203,7 @@ def enable_access_log(arguments: Arguments) -> None:
 async def print_served(catalog: Catalog, printer: Printer, *, verbose: bool = False) -> None:
     """Print how many skills are served, and the problems of the others."""
     count = len(await catalog.suggest("", sys.maxsize))  # paths are in memory; loading all entries would be slow
-    printer.talk(f"serving {counted(count, 'skill')}")
+    printer.talk(f"serving {counted(count, 'skill')}{'' if count else NO_SKILLS}")
     if verbose:
         for entry in (await catalog.list_skills(limit=_SHOWN)).items:
             printer.talk(f"  {visible(entry.uri)}")
@@ -225,6 +227,8 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
     files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
     typed = [word for word in sys.argv[1:] if word != "--verbose"]
     words = [_portable_word(word) if word in files else word for word in typed]
+    if arguments.paths == ["."] and "." not in typed:  # an agent starts it in another folder
+        words.append(os.getcwd())
     name, start = shlex.quote(arguments.name), shlex.join([command, *words])
     if not arguments.verbose:
         options = "" if arguments.name == "skillwire" else f" --name {name}"

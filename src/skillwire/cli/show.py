@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, flag, verb
@@ -16,6 +17,7 @@ from skillwire.cli.targets import (
     resolve_skill,
     run_on_targets,
     target_text,
+    uri_by_name,
 )
 from skillwire.errors import FormatError, NotFoundError, ProtocolError
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     within=run_on_targets,
     examples="""\
   skillwire show ./skills refunds
-  skillwire show ./skills acme/billing/refunds/templates                  a folder in a skill
+  skillwire show ./skills refunds/templates                               a folder in a skill
   skillwire show https://skills.example.com/mcp skill://acme/billing/refunds/SKILL.md
   skillwire show refunds -- npx some-mcp-server ./skills
 """,
@@ -51,11 +53,11 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
     except (NotFoundError, ProtocolError):
         if "/" not in arguments.skill:
             raise
-        try:
-            return await list_directory(catalog, arguments, printer)
-        except (NotFoundError, FormatError, ProtocolError):
-            pass  # it is not a folder either: the first error is the better one
-        raise
+        for uri in (as_uri(arguments.skill.removesuffix("/")), await uri_by_name(catalog, arguments.skill)):
+            with suppress(NotFoundError, FormatError, ProtocolError):
+                if uri is not None:
+                    return await list_directory(catalog, uri, arguments, printer)
+        raise  # it is not a folder either: the first error is the better one
     risk = (await review_skill(catalog, entry)).risk
     if arguments.json:
         printer.json({**entry_to_document(entry), "risk": risk.to_json()})
@@ -64,9 +66,8 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
     return Exit.OK
 
 
-async def list_directory(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
+async def list_directory(catalog: Catalog, uri: str, arguments: Arguments, printer: Printer) -> int:
     """Print the contents of a folder of a skill, and the problems of listing it."""
-    uri = as_uri(arguments.skill.removesuffix("/"))
     children = [child async for child in catalog.children(uri)]
     problems = [each for each in await catalog.problems() if each.refuses and each.file == uri]
     if arguments.json:

@@ -30,7 +30,7 @@ from skillwire.cli.command import (
 )
 from skillwire.cli.printer import Printer, line
 from skillwire.client.dialects import DIALECT_NAMES
-from skillwire.errors import FormatError, NotFoundError
+from skillwire.errors import FormatError, NotFoundError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -41,6 +41,7 @@ _TARGET_HELP = (
     "a folder, an archive, owner/repository or the URL of a Git repository, the URL of a server, a label from an"
     " mcpServers file, or a command after --"
 )
+NO_SKILLS = ": a skill is a folder with a file named SKILL.md; make one: skillwire new NAME"
 TARGET = argument("target", "TARGET", _TARGET_HELP, type=Place())
 OPTIONAL_TARGET = argument(
     "target", "[TARGET]", f"{_TARGET_HELP} (default: the current folder)", type=Place(), required=False
@@ -142,6 +143,21 @@ async def resolve_skill(catalog: Catalog, text: str, *, place: str) -> SkillEntr
         if error.reference == "skill-unknown" and "did you mean" not in error.hint:
             error.hint = f"see the names: skillwire list {place}"
         raise
+
+
+async def uri_by_name(catalog: Catalog, text: str) -> str | None:
+    """Return the URI of ``NAME/PATH``, a file or folder in the skill with that name, if there is one."""
+    from skillwire.catalog.names import find_skill
+    from skillwire.skill.uri import format_uri, parse_path, parse_uri
+
+    name, _, inside = text.strip("/").partition("/")
+    if "://" in text or not inside:
+        return None
+    try:
+        skill = await find_skill(catalog, name)
+    except (NotFoundError, ProtocolError):
+        return None
+    return format_uri(parse_path(f"{skill.path}/{inside}"), parse_uri(skill.uri).scheme)
 
 
 def as_uri(text: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, argument, flag, run_async, verb
+from skillwire.cli.command import Arguments, Exit, again, argument, flag, run_async, verb
 from skillwire.cli.diff import print_difference
 from skillwire.cli.host_session import BY
 from skillwire.cli.install_session import (
@@ -27,7 +27,7 @@ from skillwire.cli.install_session import (
     show_skill,
     signature,
 )
-from skillwire.cli.printer import Printer, line, listed
+from skillwire.cli.printer import Printer, counted, line, listed
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
         if late:
             titles = ("skill", "state", "installed", "from")
             printer.table(titles, [tuple(line(row[key]) + _commits(row, key) for key in titles) for row in late])
-        printer.talk(f"{len(rows) - len(late)} of {len(rows)} current")
+        printer.talk(f"{len(rows) - len(late)} of {counted(len(rows), 'skill')} up to date")
         if any(row["state"] == "changed" for row in late):
             printer.talk(f"see the changes, and decide: {scope.command('update')}")
     states = {row["state"] for row in rows}
@@ -158,7 +158,7 @@ async def _update_one(
         fetched = await fetch(catalog, entry, on_file=count)
     show_skill(fetched, skill.server, printer, with_source=False)
     _show_difference(skill, fetched, scope, printer)
-    require_answer(arguments, "review the changes above; then repeat this command with --yes", rule="A1")
+    require_answer(arguments, f"review the changes above; then: {again(arguments, '--yes')}", rule="A1")
     await require_approval(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
     outcome = update(scope, skill, fetched, signature(arguments), backups(force=arguments.force))
     if not arguments.json:

@@ -448,6 +448,6 @@ def find_server(
         looked.append(path.name)
     if unreadable is not None and not known:
         raise unreadable
-    there = f"known labels: {', '.join(sorted(known)):.500}" if known else "no file has a server"
+    there = f"known labels: {', '.join(sorted(known)):.500}" if known else "no configuration names any server"
     where = f" (searched {', '.join(looked)})" if looked else ""
     raise NotFoundError("server-unknown", f"no server has the label {label!r:.100}{where}; {there}", otherwise)

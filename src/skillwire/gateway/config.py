@@ -274,7 +274,9 @@ def plan_gateway(
     places = {label: path for label, path in places.items() if decided.upstream(label).enabled}
     if not enabled and not places:
         raise FormatError(
-            "nothing-to-serve", "no upstream is configured", "add --config SERVERS.json, --policy, or a folder"
+            "nothing-to-serve",
+            "no upstream is configured",
+            "write: skillwire gateway --policy gateway.toml, or: skillwire gateway ./skills",
         )
     return Plan(decided, enabled, places, config=config)
 

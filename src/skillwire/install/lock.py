@@ -341,7 +341,7 @@ def require_lock(path: Path) -> Lock:
         raise NotFoundError(
             "lock-missing",
             f"no {LOCK_NAME} here",
-            "add a skill first (skillwire add), or use --global or --project",
+            "install a skill first: skillwire add TARGET SKILL --agent AGENT; for all your projects: --global",
         )
     return lock
 

@@ -402,7 +402,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise UpstreamError(
             "address-unavailable",
             f"cannot listen on {host}:{port}: {error.strerror or error}",
-            "choose another port, or stop the program that uses this one",
+            "choose another port, or 0 for any free one",
         ) from error
     return listener
 

@@ -75,16 +75,35 @@ def test_all_verbs_fit_one_screen(
     assert f"{shell}_source" in out
 
 
+def test_the_hint_about_a_missing_argument_has_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "refunds"]) == 2
+    assert "skillwire show TARGET SKILL;" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    ("words", "usage"),
-    [(["show", "refunds"], "skillwire show TARGET SKILL;"), (["connect", "."], "[TARGET] --agent AGENT;")],
-    ids=["argument", "option"],
+    ("words", "command"),
+    [
+        (["connect", "."], "skillwire connect . --agent claude-code"),
+        (
+            ["connect", "--agent", "cursor", "--", "npx", "a b"],
+            "skillwire connect --agent cursor --yes -- npx 'a b'",
+        ),
+        (["add", ".", "refunds"], "skillwire add . refunds --agent claude-code"),
+        (["add", ".", "x", "--agent", "cursor"], "skillwire add . x --agent cursor --yes"),
+        (["add", "."], "skillwire add . --all"),
+    ],
+    ids=["agent", "answer-before-dashes", "agent-of-add", "answer", "skill"],
 )
-def test_the_hint_about_something_missing_has_the_usage(
-    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+def test_a_hint_repeats_the_typed_command_with_what_is_missing(
+    words: list[str],
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert run(words) == 2
-    assert usage in capsys.readouterr().err
+    assert capsys.readouterr().err.rstrip().endswith(f": {command}")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +113,12 @@ def test_the_hint_about_something_missing_has_the_usage(
 )
 def test_a_typo_gets_a_suggestion(words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words) == 2
-    assert repr(meant) in capsys.readouterr().err
+    assert f"hint: did you mean {meant}" in capsys.readouterr().err
+
+
+def test_a_target_and_a_command_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "./skills", "--", "server"]) == 2
+    assert "after --" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

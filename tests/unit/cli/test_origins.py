@@ -77,7 +77,7 @@ def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Pa
         pytest.param(["x", "https://example.com/mcp", "--env", "A=b"], "origin-unclear", id="url-with-env"),
         pytest.param(["x", "own", "--", "command"], "origin-unclear", id="folder-and-command"),
         pytest.param(["x", "--env", "nothing", "--", "command"], "origin-unclear", id="env-without-a-value"),
-        pytest.param(["x", "--"], "origin-unclear", id="no-command"),
+        pytest.param(["x", "--"], "command-missing", id="no-command"),
         pytest.param(["x", "ftp://example.com"], "url-invalid", id="scheme"),
         pytest.param(["x", "https://example.com/mcp", "--header", SECRET], "header-invalid", id="header"),
         pytest.param(["x", "https://example.com/mcp", "--header", "A: ${NO_SUCH}"], "variable-unset", id="unset"),
