@@ -13,6 +13,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from anyio import to_thread
@@ -22,7 +23,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from skillwire import __version__
 from skillwire.catalog.contract import no_skill
 from skillwire.errors import (
     ApprovalError,
@@ -120,7 +120,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the API, described by the docstring of ``run``. ``body`` is ``bytes`` for raw bytes, which it reads itself."""
+    """One operation of the API, described by the docstring of ``run``.
+
+    ``body`` is the model of its JSON body, or ``bytes`` if ``run`` reads raw bytes itself.
+    """
 
     method: str
     path: str
@@ -545,7 +548,7 @@ def openapi() -> dict[str, Any]:
     schemas["Error"] = {"type": "object", "properties": {"error": {"type": "object", "properties": words}}}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "skillwire registry", "version": __version__},
+        "info": {"title": "skillwire registry", "version": version("skillwire")},
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
