@@ -227,13 +227,13 @@ async def review_request(
     host: SkillHost, found: NamedEntry, approval: Approval | None, printer: Printer
 ) -> ApprovalRequest:
     """Return the request that the user decides about, after reading every text file."""
-    from skillwire.host.approvals import ApprovalRequest, Approvals
-    from skillwire.skill.approval import has_contents
+    from skillwire.host.approvals import ApprovalRequest
+    from skillwire.skill.approval import change_since, has_contents
     from skillwire.skill.review import review_entry
 
     # An approval ends when its server lists other content. The review still shows what changed since then.
     previous = approval or await host.approvals.previous(found.origin.label, found.entry)
-    change = Approvals.change(previous, found.entry)
+    change = change_since(previous, found.entry)
     try:
         review = await host.review(found)
         diff = [text async for text in _diff(host, found, previous)] if previous is not None else []
@@ -248,11 +248,10 @@ async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> Async
     """Yield the diff of each text file against its approved version, if that is still in the cache."""
     from anyio import to_thread
 
-    from skillwire.host.approvals import Approvals
-    from skillwire.skill.approval import file_digests
+    from skillwire.skill.approval import change_since, file_digests
     from skillwire.skill.uri import path_in_skill
 
-    before, origin, change = file_digests(approval.contents), found.origin, Approvals.change(approval, found.entry)
+    before, origin, change = file_digests(approval.contents), found.origin, change_since(approval, found.entry)
     if change is None or host.cache is None or not origin.is_connected:
         return
     for uri in change.rotated:

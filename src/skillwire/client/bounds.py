@@ -313,14 +313,15 @@ class BoundedBody(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             decode = _Decoder(self._encoding, self._meter)
-            begun = time.monotonic()
+            begun, seconds = time.monotonic(), self._meter.limits.max_call_seconds
             async for chunk in self._body:
                 rest = len(chunk)  # the larger of the compressed and the decompressed size counts (B2)
                 for piece in decode(chunk):
                     self._meter.count(len(piece))
                     rest -= len(piece)
                     self._measure(piece)
-                    self._check_time(begun)
+                    if not self._is_events and time.monotonic() - begun > seconds:
+                        raise self._meter.stop(too_slow(seconds))
                     yield piece
                 self._meter.count(max(0, rest))
         except (SkillwireError, zlib.error) as error:  # the SDK turns these two kinds into a response
@@ -352,10 +353,6 @@ class BoundedBody(httpx2.AsyncByteStream):
         self._size += len(piece)
         self._meter.check_message(self._size)
         self._meter.check_values(self._values, piece)
-
-    def _check_time(self, begun: float) -> None:
-        if not self._is_events and time.monotonic() - begun > self._meter.limits.max_call_seconds:
-            raise self._meter.stop(too_slow(self._meter.limits.max_call_seconds))
 
     async def aclose(self) -> None:
         """Release the connection."""

@@ -128,7 +128,8 @@ class EntryTable:
         refresh = compare(self._listed.values(), entries)
         for entry in (*refresh.changed, *refresh.gone):
             self._asked.pop(root_of(entry.uri), None)
-        self._listed = {root: _same_object(self._listed.get(root), entry) for root, entry in _by_root(entries)}
+        by_root = {root_of(entry.uri): entry for entry in entries}
+        self._listed = {root: _same_object(self._listed.get(root), entry) for root, entry in by_root.items()}
         self._version += 1
         self.keys = sorted(str(parse_uri(entry.uri)) for entry in entries)
         return Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
@@ -180,10 +181,6 @@ class EntryTable:
 def root_of(uri: str) -> SkillUri:
     """The root of the skill whose ``SKILL.md`` is at ``uri``."""
     return skill_root(parse_uri(uri))
-
-
-def _by_root(entries: Iterable[SkillEntry]) -> Iterator[tuple[SkillUri, SkillEntry]]:
-    return ((root_of(entry.uri), entry) for entry in entries)
 
 
 def _same_object(known: SkillEntry | None, entry: SkillEntry) -> SkillEntry:

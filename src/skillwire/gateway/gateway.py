@@ -53,10 +53,6 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Store
 
 
-def _sees_all() -> Callable[[str], bool]:
-    return everything
-
-
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """A running gateway. Serve it with ``asgi``, or serve its ``catalog``."""
@@ -135,7 +131,9 @@ class Gateway:
             for label, each in self.upstreams.items()
         ]
 
-    def ask_clients(self, server: Server[Any], sees: Callable[[], Callable[[str], bool]] = _sees_all) -> None:
+    def ask_clients(
+        self, server: Server[Any], sees: Callable[[], Callable[[str], bool]] = lambda: everything
+    ) -> None:
         """Ask the clients of ``server`` for approvals, in ``admit`` mode. ``sees()`` tests what a caller sees."""
         if self.policy.mode == "admit":
             server.middleware.insert(0, Elicitation(self, sees))

@@ -282,7 +282,7 @@ class Approvals:
             is_asked = decision == "ask"
             if is_asked and request.kind in ("load", "dynamic"):
                 previous = await self.previous(request.origin, request.entry)
-                request = replace(request, change=self.change(previous, request.entry))
+                request = replace(request, change=change_since(previous, request.entry))
             answer = await self._answer(request) if is_asked else Answer(decision == "allow", by="policy")
             record.set(approved=answer.yes, asked=is_asked)
             if not answer.yes:
@@ -407,11 +407,6 @@ class Approvals:
             facts["contents"] = sorted(approval.contents)
         line = LogLine("revoked", origin, uri, by, time.time(), facts)
         return await self._store.remove_approval(origin, uri, line, only=only)
-
-    @staticmethod
-    def change(previous: Approval | None, entry: SkillEntry) -> ContentChange | None:
-        """How the content differs from the approved one; ``None`` if none was approved."""
-        return None if previous is None else change_since(previous, entry)
 
     @staticmethod
     def _line(what: Literal["approved", "denied"], request: ApprovalRequest, answer: Answer, at: float) -> LogLine:

@@ -23,7 +23,7 @@ from skillwire.errors import (
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals, declines
 from skillwire.host.origins import ServerOrigin, has_other
-from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
+from skillwire.skill.approval import Approval, change_since, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_files
 from skillwire.skill.uri import is_within, parse_uri, path_in_skill, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
@@ -149,7 +149,7 @@ class Loader:
             if seen is not None:
                 seen.append((entry, skill_md))
                 kind = request.kind if has_contents(entry) else "dynamic"
-                request = replace(request, kind=kind, entry=entry, change=Approvals.change(previous, entry))
+                request = replace(request, kind=kind, entry=entry, change=change_since(previous, entry))
             diff = await self._diff(origin.label, entry, previous, skill_md.data)
             text = skill_md.data.decode(errors="replace")
             return replace(request, reviewed=reviewed, diff=diff, text=text)

@@ -140,8 +140,10 @@ def agrees(contents: Contents, listed: SkillEntry) -> bool:
     return claimed.items() <= known.items()
 
 
-def change_since(approval: Approval, entry: SkillEntry) -> ContentChange:
-    """How the skill differs from the approved content."""
+def change_since(approval: Approval | None, entry: SkillEntry) -> ContentChange | None:
+    """How the skill differs from the approved content; ``None`` if none was approved."""
+    if approval is None:
+        return None
     before = file_digests(approval.contents)
     now = {file.uri: file.digest for file in entry.files}
     return ContentChange(

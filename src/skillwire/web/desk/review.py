@@ -18,9 +18,8 @@ import anyio
 from anyio import to_thread
 
 from skillwire.errors import LimitError, SkillwireError, UpstreamError, VerificationError
-from skillwire.host.approvals import Approvals
 from skillwire.limits import MIB
-from skillwire.skill.approval import EXECUTE, claimed_contents, file_digests, fingerprint_of
+from skillwire.skill.approval import EXECUTE, change_since, claimed_contents, file_digests, fingerprint_of
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import review_files
@@ -142,7 +141,7 @@ async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Shee
     previous = None if skill.origin.is_own else await host.approvals.previous(label, entry)
     held = await reader.read_all(skill)
     review = await to_thread.run_sync(_scan_files, entry, held)
-    change = Approvals.change(previous, entry) or None
+    change = change_since(previous, entry) or None
     before = await _approved_files(host, skill, previous, held) if previous and change else {}
     source = body = _text(held, entry.uri)
     if source is not None:
