@@ -1,6 +1,6 @@
 """The composition root: turns settings into catalogs, servers and gateways.
 
-Heavy imports are late, so that a folder can be opened without the SDK.
+Imports are late, so that a folder is opened without the SDK, and a URL without what reads folders.
 """
 
 from __future__ import annotations
@@ -15,12 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
-from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.git_source import GitSource
-from skillwire.catalog.listing import read_listing
-from skillwire.catalog.scan_cache import load_cached
-from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
 from skillwire.client.servers import target_kind
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
@@ -31,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from skillwire.catalog.archive import ArchiveCatalog
     from skillwire.catalog.contract import Catalog
+    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects import DialectName
@@ -90,7 +87,10 @@ def read_folders(
 
     ``paths`` may have Git repositories too. They are fetched when they are first used.
     """
+    from skillwire.catalog.archive import ArchiveCatalog
+    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.git import GitCatalog
+    from skillwire.catalog.scan_cache import load_cached
 
     is_git = [target_kind(path) == "git" for path in paths]
     if unlisted and any(is_git):
@@ -111,6 +111,7 @@ def read_folders(
 def _local_catalogs(
     paths: Sequence[str], prefix: str, unlisted: Sequence[str], scheme: str
 ) -> list[ArchiveCatalog | DirectoryCatalog]:
+    from skillwire.catalog.archive import local_catalog
 
     def describe(path: str, meta: SkillMeta) -> SkillMeta:
         outside = f"{prefix}/{path}" if prefix else path
@@ -122,6 +123,10 @@ def _local_catalogs(
 def _as_one(
     folders: Sequence[ArchiveCatalog | DirectoryCatalog | GitCatalog], prefix: str, scheme: str
 ) -> Catalog:
+    from skillwire.catalog.archive import ArchiveCatalog
+    from skillwire.catalog.directory import DirectoryCatalog
+    from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
+
     if len(folders) == 1 and not prefix:
         return folders[0]
     names = [
@@ -243,6 +248,8 @@ async def _open_git(target: str, options: TargetOptions) -> GitCatalog | None:
 def _open_local(target: str, home: Path, on_skill: Callable[[int], None] | None) -> Catalog | None:
     if target_kind(target) != "path":
         return None
+    from skillwire.catalog.archive import is_archive
+    from skillwire.catalog.listing import read_listing
     from skillwire.client.servers import check_local_name
 
     check_local_name(target, home)

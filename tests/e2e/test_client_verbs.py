@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,19 @@ def test_what_cannot_be_reached_is_said_in_a_line(
     assert f"[{reference}]" in err
     assert "Traceback" not in err
     assert "secret" not in err
+
+
+def test_a_url_is_opened_without_what_reads_folders() -> None:
+    code = (
+        "import sys; from skillwire.cli.main import run; run(['list', 'http://127.0.0.1:1/mcp']);"
+        "print(*[name for name in sys.modules if name.startswith('skillwire.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert "[connection-lost]" in done.stderr
+    loaded = {name.removeprefix("skillwire.") for name in done.stdout.split()}
+    assert "client.remote" in loaded
+    unneeded = {"catalog.archive", "catalog.directory", "catalog.git", "catalog.listing", "catalog.union", "web"}
+    assert loaded & {*unneeded, "server.skills", "host.host", "skill.markdown"} == set()
 
 
 def test_the_last_output_of_a_server_that_ends_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
