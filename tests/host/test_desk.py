@@ -18,6 +18,7 @@ from skillwire.host import desk
 from skillwire.host.approvals import Answer, ApprovalRequest, Policy, Rule
 from skillwire.host.desk import LIVES_SECONDS, ask_at_desk, give_answer, request_of
 from skillwire.skill.approval import EXECUTE
+from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, LogLine
 from skillwire.store.sql import MemoryStore
@@ -415,7 +416,10 @@ async def test_a_person_declines_outside_a_conversation(host: StagedHost) -> Non
     assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
     [line] = await host.store.decisions()
     assert (line.what, line.by) == ("denied", "bob")
-    assert line.facts == {"kind": "load", "fingerprint": fingerprint, "note": "no"}
+    contents = line.facts["contents"]
+    assert fingerprint_of_contents(frozenset(map(tuple, contents))) == fingerprint
+    facts = {"kind": "load", "fingerprint": fingerprint, "contents": contents, "note": "no"}
+    assert line.facts == facts
 
 
 @rule("A2")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 ARTEFACTS = Path(__file__).parent / "artefacts"
 KEEP_PICTURES = "SKILLWIRE_TEST_PICTURES"  # set by `pytest --pictures`, also for its workers
 # Each theme and each width once: what is too wide is so in both themes, and what is too pale at both widths.
-LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 400), ("dark", 2000))
+Theme = Literal["light", "dark"]
+LOOKS: tuple[tuple[Theme, int], ...] = (("light", 400), ("dark", 2000))
+THEMES: tuple[Theme, ...] = ("light", "dark")
+WIDTHS = (400, 1280, 2000)  # of the pictures, in both themes
 SHIFT = 0.01  # of what browsers call a shift; a tenth of what they call good
 _GRAVE = ("serious", "critical")
 # What a template makes again and again is judged so often; axe-core takes seconds for each hundred.
@@ -37,12 +41,15 @@ def examine(page: Page, name: str) -> None:
     for theme, width in LOOKS:
         page.emulate_media(color_scheme=theme)
         page.set_viewport_size({"width": width, "height": 900})
-        if KEEP_PICTURES in os.environ:
-            ARTEFACTS.mkdir(exist_ok=True)
-            page.screenshot(path=ARTEFACTS / f"{name}-{theme}-{width}.png", full_page=True)
         # Every other rule gives the same result in both themes, and takes most of the time.
         rules = ["color-contrast"] if theme == "dark" else []
         wrong += [f"{theme} at {width}: {each}" for each in overflowing(page) + barriers(page, rules)]
+    if KEEP_PICTURES in os.environ:
+        ARTEFACTS.mkdir(exist_ok=True)
+        for theme, width in product(THEMES, WIDTHS):
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size({"width": width, "height": 900})
+            page.screenshot(path=ARTEFACTS / f"{name}-{theme}-{width}.png", full_page=True)
     page.emulate_media(color_scheme="light")
     if usual is not None:
         page.set_viewport_size(usual)

@@ -66,8 +66,8 @@ def approve(page: Page, note: str = "") -> None:
 @rule("N1", "O1")
 def test_origins_and_skills_are_shown_with_their_states_and_shared_names(at_desk: Page) -> None:
     origins = at_desk.get_by_role("region", name="Origins")
-    expect(origins.get_by_role("row").filter(has_text="acme")).to_contain_text("complete")
-    expect(origins.get_by_role("row").filter(has_text="books")).to_contain_text("complete")
+    expect(origins.get_by_role("listitem").filter(has_text="acme")).to_contain_text("complete")
+    expect(origins.get_by_role("listitem").filter(has_text="books")).to_contain_text("complete")
     skills = at_desk.locator("#results")
     expect(skills.locator("[data-row]")).to_have_count(9)
     shared = skills.get_by_role("row").filter(has_text="Shared name")
@@ -234,7 +234,7 @@ def test_approvals_are_listed_and_lead_to_their_skill(at_desk: Page, desk: Desk)
 def test_an_origin_that_does_not_answer_says_why(page: Page, tmp_path: Path) -> None:
     with desk_over(tmp_path, {"gone": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}) as desk:
         page.goto(desk.link)
-        origin = page.get_by_role("region", name="Origins").get_by_role("row").filter(has_text="gone")
+        origin = page.get_by_role("region", name="Origins").get_by_role("listitem").filter(has_text="gone")
         expect(origin).to_contain_text("unreachable")
         expect(origin).to_contain_text("[connection-lost]")
 

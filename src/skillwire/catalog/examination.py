@@ -63,6 +63,11 @@ class Examined(NamedTuple):
     risk: Risk
     problems: tuple[Diagnostic, ...]
 
+    @property
+    def others(self) -> list[Diagnostic]:
+        """The problems that the risk does not show: hidden text is a part of it."""
+        return [each for each in self.problems if each.severity != "note" and each.reference != "hidden-text"]
+
 
 class Examiner:
     """Examines skills once per content."""

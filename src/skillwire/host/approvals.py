@@ -354,7 +354,7 @@ class Approvals:
         if line is None or not declines(line, listed) or declines(line, fetched):
             return False
         contents = claimed_contents(fetched)
-        facts = {**line.facts, "fingerprint": fingerprint(contents)}
+        facts = {**line.facts, "fingerprint": fingerprint(contents), "contents": sorted(contents)}
         again = LogLine("denied", origin, fetched.uri, line.by, time.time(), facts)
         return await self._store.put_denial(contents, again, after=line.number)
 
@@ -414,7 +414,11 @@ class Approvals:
         if request.target:
             facts["target"] = request.target
         if request.kind == "load" and (answer.yes or answer.remember):
-            facts["fingerprint"] = fingerprint(claimed_contents(request.entry))
+            contents = claimed_contents(request.entry)
+            facts |= {
+                "fingerprint": fingerprint(contents),
+                "contents": sorted(contents),
+            }  # the history compares them
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
         facts |= note_facts(answer.note, answer.user)

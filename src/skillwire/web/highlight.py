@@ -70,25 +70,27 @@ def language_of(filename: str) -> str:
 
 def _lines(text: str, language: str) -> Iterator[Markup]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    highlighted = _highlighted_lines(text, language) if language else None
-    return iter(highlighted) if highlighted is not None else (visible(line) for line in text.split("\n"))
+    tokens = token_lines(text, language)
+    if tokens is None:
+        return (visible(line) for line in text.split("\n"))
+    return (Markup("").join(span(name, piece) for name, piece in line) for line in tokens)
 
 
-def _highlighted_lines(text: str, language: str) -> list[Markup] | None:
-    """The highlighted lines of ``text``; ``None`` if that takes too long."""
-    if len(text) > MAX_HIGHLIGHTED or max(map(len, text.split("\n"))) > _MAX_LINE:
+def token_lines(text: str, language: str) -> list[list[tuple[str, str]]] | None:
+    """The class and the text of each token, by line; ``None`` if the language is unknown or it takes too long."""
+    if not language or len(text) > MAX_HIGHLIGHTED or max(map(len, text.split("\n"))) > _MAX_LINE:
         return None
     until = time.monotonic() + _TIMEOUT_SECONDS
-    lines, line = list[Markup](), list[Markup]()
+    lines = [list[tuple[str, str]]()]
     for kind, value in _lexer(language).get_tokens(text):
         if time.monotonic() > until:
             return None
-        first, *others = (_span(kind, piece) for piece in value.split("\n"))
-        line.append(first)
-        for other in others:
-            lines.append(Markup("").join(line))
-            line = [other]
-    return [*lines, Markup("").join(line)]
+        name = _class_of(kind)
+        for number, piece in enumerate(value.split("\n")):
+            if number:
+                lines.append([])
+            lines[-1].append((name, piece))
+    return lines
 
 
 def _lexer(language: str) -> Lexer:
@@ -97,8 +99,9 @@ def _lexer(language: str) -> Lexer:
     return get_lexer_by_name(language, stripnl=False, ensurenl=False)
 
 
-def _span(kind: TokenType, text: str) -> Markup:
-    shown, name = visible(text), _class_of(kind)
+def span(name: str, text: str) -> Markup:
+    """A token of a class."""
+    shown = visible(text)
     # No Markup.format here and below, because it is slow and both values are safe.
     return Markup(f'<span class="{name}">{shown}</span>') if name and text.strip() else shown  # noqa: S704
 

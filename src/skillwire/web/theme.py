@@ -74,7 +74,7 @@ def prepare(folder: str) -> None:
 
 def page(template: str, *, block: str = "", status: int = 200, **context: object) -> HTMLResponse:
     """Render ``template``, or one of its blocks, as a response with the security headers."""
-    text = render(template, block=block, **context)
+    text = render(template, block=block, status=status, **context)
     html = text.encode(errors="replace")  # untrusted text may contain lone surrogates
     return HTMLResponse(html, status, headers=dict(PAGE_HEADERS))
 

@@ -287,7 +287,7 @@ async def test_hostile_text_in_a_comparison_is_text(state: Path) -> None:
         rotate(server, NOTES, new.encode())
         await at.host.relist("acme")
         page = await at.get(PLACE)
-        [diff] = re.findall(r'<table class="diff">.*?</table>', page, re.DOTALL)
+        [diff] = re.findall(r'<table class="diff diff--split">.*?</table>', page, re.DOTALL)
         tags = set(re.findall(r"</?([a-z]+)", diff))
         assert tags <= {"table", "caption", "colgroup", "col", "thead", "tbody", "tr", "th", "td", "span", "del",
                         "ins", "mark", "abbr"}, tags  # fmt: skip

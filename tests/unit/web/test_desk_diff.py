@@ -63,6 +63,36 @@ def test_what_is_the_same_far_away_is_left_out() -> None:
     assert kinds(change) == ["gap", "same", "same", "same", "changed", "same", "same", "same", "gap"]
 
 
+def test_what_is_folded_can_be_shown() -> None:
+    old = "\n".join(str(number) for number in range(100))
+    [before, *_, after] = compare("x", old.encode(), old.replace("50", "fifty").encode()).rows
+    assert [text_of(row.new) for row in before.folded] == [str(number) for number in range(47)]
+    assert [row.new and row.new.number for row in after.folded] == list(range(55, 101))
+
+
+def test_a_gap_that_would_save_nothing_is_shown() -> None:
+    change = compare("x", b"1\n2\n3\n4\n5\n6\n", b"1\n2\n3\n4\n5\nsix\n")
+    assert kinds(change) == ["same"] * 5 + ["changed"]
+
+
+def test_lines_are_counted_and_unified() -> None:
+    change = compare("x.md", b"a\nb tiger\nc tiger\n", b"a\nb lion\nc lion\nd\n")
+    assert (change.plus, change.minus) == (3, 2)
+    assert [row.kind for row in change.unified] == ["same", "removed", "removed", "added", "added", "added"]
+
+
+def test_lines_have_the_colours_of_their_language_and_marks_where_they_differ() -> None:
+    change = compare("x.py", b"def a():\n    return 1\n", b"def a():\n    return '1<'\n", in_colour=True)
+    same, changed = change.rows
+    assert same.new is not None
+    assert changed.new is not None
+    assert '<span class="k">def</span>' in change.html(same.new, "new")
+    html = change.html(changed.new, "new")
+    assert "<ins>" in html
+    assert "&lt;" in html
+    assert re.sub(r"<[^>]+>", "", html) == "    return &#39;1&lt;&#39;"
+
+
 @pytest.mark.parametrize("end", ["\r", "\x85"], ids=["carriage-return", "next-line"])
 def test_only_a_line_feed_ends_a_line(end: str) -> None:
     """What merely looks like an end of line cannot hide that something changed."""

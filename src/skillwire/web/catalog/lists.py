@@ -106,7 +106,7 @@ class ListFilter(NamedTuple):
             case "domains" | "hidden":
                 return risk is not None and bool(getattr(risk, self.has))
             case "problems":
-                return examined is not None and bool(examined.problems)
+                return examined is not None and bool(examined.others)
             case "none":
                 return risk is not None and risk.is_low
             case _:
@@ -281,7 +281,7 @@ def list_row(entry: SkillEntry, examined: Examined | None, hit: Hit | None = Non
         modified=entry.modified,
         is_dynamic=entry.is_dynamic,
         risk=review_entry(entry).risk if examined is None else examined.risk,
-        problems=0 if examined is None else sum(each.severity != "note" for each in examined.problems),
+        problems=0 if examined is None else len(examined.others),
     )
 
 

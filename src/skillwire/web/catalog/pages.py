@@ -173,12 +173,11 @@ class CatalogPages:
         entry = await catalog.get_skill(self._skill_uri(request))
         files = await list_files(catalog, entry)
         context: dict[str, Any] = {"tab": tab if tab in _TABS else "text", "tabs": _TABS, "files": files}
-        context["review"] = await review_text(catalog, entry)
-        context["problems"] = ()
-        if tab == "findings":
-            examined = await self._examiner.examine(catalog, [entry], _EXAMINING_SECONDS)
-            context["problems"] = examined[entry.uri].problems if entry.uri in examined else ()
-        elif tab == "files":
+        examined = (await self._examiner.examine(catalog, [entry], _EXAMINING_SECONDS)).get(entry.uri)
+        context["problems"] = () if examined is None else examined.others
+        review = await review_text(catalog, entry) if examined is None or tab == "findings" else None
+        context |= {"review": review, "risk": review.risk if review is not None else examined and examined.risk}
+        if tab == "files":
             is_all = "all" in request.query_params
             context |= {"files": files if is_all else files[:MAX_FILES]}
             context |= {"more": 0 if is_all else max(len(files) - MAX_FILES, 0)}

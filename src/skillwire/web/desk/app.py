@@ -19,12 +19,12 @@ from skillwire.errors import NotFoundError, OriginError, SkillwireError, Upstrea
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.http_protocol import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
-from skillwire.web.desk import overview, records, skill
+from skillwire.web.desk import bulk, history, overview, records, skill
 from skillwire.web.desk.events import Watcher
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
 from skillwire.web.desk.overview import SkillRows, list_questions
+from skillwire.web.desk.reader import Reader
 from skillwire.web.desk.responses import error_page, named_skill, page_response
-from skillwire.web.desk.review import Reader
 from skillwire.web.theme import static_route
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
 
-_PAGES = (overview, skill, records)
+_PAGES = (overview, skill, history, bulk, records)
 _DRAIN_SECONDS = 3
 _MAX_CONNECTIONS = 256
 
@@ -57,7 +57,7 @@ class Desk:
     def __post_init__(self) -> None:
         self.reader = Reader(self.host)
         self.watcher = Watcher(self.host)
-        self.rows = SkillRows(self.host)
+        self.rows = SkillRows(self.host, self.reader)
 
     async def show(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
         """Render a whole page, with the number of changes from ``numbered`` in it."""

@@ -109,7 +109,7 @@ async def approve(desk: Desk, skill: NamedEntry, form: Form) -> None:
     content, answer = form.get("fingerprint"), Answer(yes=True, by=desk.by, grants=form.grants, note=form.note)
     if not content or fingerprint_of(skill.entry) != content:
         raise _content_changed(skill.entry.uri)
-    review = await desk.reader.review(skill)
+    review, _ = await desk.reader.review(skill)
     if review.is_serious and form.get("read") != content:
         raise ApprovalError(
             "findings-unconfirmed",

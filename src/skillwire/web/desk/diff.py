@@ -1,24 +1,33 @@
-"""A side-by-side diff of two texts: added, removed and changed lines, and changes within a line. Pure.
+"""A diff of two texts: added, removed and changed lines, and changes within a line.
 
 Only line feeds end a line; other line separators are shown as part of the line. Differences within a line are
-marked, so that a letter that was replaced by a similar one stands out.
+marked, so that a letter that was replaced by a similar one stands out. Equal lines are folded, and keep their
+content, so that a page can unfold them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from markupsafe import Markup
+
 from skillwire.limits import MIB
+from skillwire.web.highlight import language_of, span, token_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    Tokens = list[list[tuple[str, str]]]
+
 ChangeKind: TypeAlias = Literal["added", "removed", "changed"]
 RowKind: TypeAlias = Literal["same", "changed", "added", "removed", "gap"]
 
+_MARKS = {"old": Markup("<del>{}</del>"), "new": Markup("<ins>{}</ins>")}
 _CONTEXT = 3
+_MIN_FOLDED = 4  # fewer lines are shown: the row that folds them would be as long
 _MAX_BYTES = 2 * MIB
 _MAX_LINES = 2000  # a server chooses the lines, and the time of a diff can be quadratic
 _LONGEST_LINE = 240  # the longest line that is compared by character
@@ -42,27 +51,73 @@ class DiffLine:
     number: int
     pieces: tuple[Piece, ...]
 
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        return "".join(piece.text for piece in self.pieces)
+
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """One row of the diff; ``gap`` replaces equal lines that are not shown."""
+    """One row of the diff. A ``gap`` has the equal lines that it folds."""
 
     kind: RowKind
     old: DiffLine | None = None
     new: DiffLine | None = None
+    folded: tuple[DiffRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One added, removed or changed file: its rows, or a note why there are none."""
+    """One added, removed or changed file: its rows, or a note why there are none.
+
+    ``plus`` and ``minus`` count the lines. ``tokens`` are those of the old and the new text, for their colours.
+    """
 
     path: str
     kind: ChangeKind
     rows: tuple[DiffRow, ...] = ()
     note: str = ""
+    plus: int = 0
+    minus: int = 0
+    tokens: tuple[Tokens, Tokens] = ([], [])
+
+    @property
+    def unified(self) -> Iterator[DiffRow]:
+        """The rows with one line each: the old lines of a change, then the new ones."""
+        changed: list[DiffRow] = []
+        for row in (*self.rows, None):
+            if row is not None and row.kind == "changed":
+                changed.append(row)
+                continue
+            yield from (DiffRow("removed", old=each.old) for each in changed)
+            yield from (DiffRow("added", new=each.new) for each in changed)
+            changed.clear()
+            if row is not None:
+                yield row
+
+    def html(self, line: DiffLine, side: Literal["old", "new"]) -> Markup:
+        """A line with its colours and its differences."""
+        tokens, mark = self.tokens[side == "new"], _MARKS[side]
+        left = deque(tokens[line.number - 1] if line.number <= len(tokens) else ())
+        if "".join(text for _, text in left) != line.text:  # the lexer read other ends of lines
+            left = deque([("", line.text)])
+        html = Markup("")
+        for piece in line.pieces:
+            inner, length = list[Markup](), len(piece.text)
+            while length:
+                name, text = left.popleft()
+                if len(text) > length:
+                    left.appendleft((name, text[length:]))
+                    text = text[:length]
+                length -= len(text)
+                inner.append(span(name, text.replace("\r", "␍") if piece.differs else text))
+            shown = Markup("").join(inner)
+            html += mark.format(shown) if piece.differs else shown
+        return html
 
 
-def compare(path: str, old: bytes | None, new: bytes | None) -> FileChange:
+def compare(path: str, old: bytes | None, new: bytes | None, *, in_colour: bool = False) -> FileChange:
     """Compare the old and the new bytes of a file; ``None`` if one of them does not exist."""
     kind = "added" if old is None else "removed" if new is None else "changed"
     if max(len(old or b""), len(new or b"")) > _MAX_BYTES:
@@ -76,9 +131,12 @@ def compare(path: str, old: bytes | None, new: bytes | None) -> FileChange:
             path, kind, note=f"too long to compare here: {len(before):,} lines before, {len(after):,} now"
         )
     rows = tuple(_rows(before, after))
-    if len(rows) > _MAX_ROWS:
-        return FileChange(path, kind, rows[:_MAX_ROWS], f"and {len(rows) - _MAX_ROWS:,} more rows")
-    return FileChange(path, kind, rows, _ending(old, new))
+    plus, minus = (sum(row.kind in ("changed", which) for row in rows) for which in ("added", "removed"))
+    more = len(rows) - _MAX_ROWS
+    note = _ending(old, new) if more <= 0 else f"and {more:,} more rows"
+    language = language_of(path) if in_colour else ""
+    tokens = token_lines("\n".join(before), language) or [], token_lines("\n".join(after), language) or []
+    return FileChange(path, kind, rows[:_MAX_ROWS], note, plus, minus, tokens)
 
 
 def _lines(data: bytes | None) -> list[str]:
@@ -102,15 +160,27 @@ def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffRow]:
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     ends, pairs = (0, 0), 0
     for group in matcher.get_grouped_opcodes(_CONTEXT):
-        if (group[0][1], group[0][3]) != ends:
-            yield DiffRow("gap")
+        yield from _gap(before, ends, (group[0][1], group[0][3]))
         for tag, old_from, old_to, new_from, new_to in group:
             pairs += tag == "replace" and min(old_to - old_from, new_to - new_from)
             old, new = _numbered(before, old_from, old_to), _numbered(after, new_from, new_to)
             yield from _block(tag, old, new, by_letter=pairs <= _MAX_PAIRS)
         ends = group[-1][2], group[-1][4]
-    if ends != (len(before), len(after)) and ends != (0, 0):
-        yield DiffRow("gap")
+    if ends != (0, 0):  # there was a difference
+        yield from _gap(before, ends, (len(before), len(after)))
+
+
+def _gap(lines: Sequence[str], begin: tuple[int, int], end: tuple[int, int]) -> Iterator[DiffRow]:
+    """The equal lines between two groups, folded."""
+    old, new = _numbered(lines, begin[0], end[0]), range(begin[1] + 1, end[1] + 1)
+    folded = [
+        DiffRow("same", DiffLine(number, (Piece(text),)), DiffLine(other, (Piece(text),)))
+        for (number, text), other in zip(old, new, strict=True)
+    ]
+    if len(folded) < _MIN_FOLDED:
+        yield from folded
+    else:
+        yield DiffRow("gap", folded=tuple(folded))
 
 
 def _numbered(lines: Sequence[str], start: int, stop: int) -> list[tuple[int, str]]:

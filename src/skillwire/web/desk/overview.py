@@ -1,4 +1,4 @@
-"""``/`` and ``/origins``: open questions, origins, and every skill with its state.
+"""``/`` and ``/origins``: open questions, origins, and every skill with its state, what needs attention first.
 
 Parts can be fetched alone. No server receives a request.
 """
@@ -27,13 +27,23 @@ if TYPE_CHECKING:
 
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import Origin
-    from skillwire.skill import Diagnostic
+    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill.review import Risk
     from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.decisions import State
+    from skillwire.web.desk.reader import Reader
 
 T = TypeVar("T")
 PAGE_ROWS = 100
+# The sections of the list, in their order. A skill is in the first one that has its state.
+SECTIONS = {
+    "Changed since approval": ("changed",),
+    "New": ("new", "dynamic"),
+    "Decided": ("approved", "declined", "revoked", "unlisted"),
+    "Your own": ("local",),
+}
+_SECTION_OF = {state: number for number, states in enumerate(SECTIONS.values()) for state in states}
 _MAX_QUERY = 200
 _MAX_NAMES = 10  # skills with the same name that a row shows
 
@@ -51,6 +61,12 @@ class SkillRow:
     state: State
     is_unreachable: bool
     same_name: tuple[str, ...] = ()
+    entry: SkillEntry | None = None
+
+    @property
+    def section(self) -> str:
+        """The part of the list that it is in."""
+        return list(SECTIONS)[_SECTION_OF[self.state]]
 
     @property
     def url(self) -> str:
@@ -59,10 +75,11 @@ class SkillRow:
 
 
 class OriginRow(NamedTuple):
-    """One origin and the problems of its entries."""
+    """One origin, the problems of its entries, and the number of its skills that wait for a decision."""
 
     origin: Origin
     problems: Sequence[Diagnostic]
+    undecided: int
 
 
 class QuestionRow(NamedTuple):
@@ -126,10 +143,16 @@ class SkillListing:
 
     choice: Choice
     rows: Sequence[SkillRow]
+    risks: Mapping[tuple[str, str], Risk]
     found: int
     fitting: int
     total: int
     states: Mapping[str, int]
+
+    @property
+    def sections(self) -> list[str]:
+        """The sections of the rows, in their order."""
+        return list(dict.fromkeys(row.section for row in self.rows))
 
     @property
     def pages(self) -> int:
@@ -145,8 +168,9 @@ def pages_of(count: int) -> int:
 class SkillRows:
     """The rows of all known skills, cached until the store or an origin changes."""
 
-    def __init__(self, host: SkillHost) -> None:
+    def __init__(self, host: SkillHost, reader: Reader) -> None:
         self._host = host
+        self._reader = reader
         self._rows: list[SkillRow] = []
         self._key: tuple[object, ...] = ()
 
@@ -161,10 +185,14 @@ class SkillRows:
         states = {state: counts[state] for state in (*STATES, "unreachable", "collision") if counts[state]}
         fitting = [row for row in rows if choice.fits(row)]
         choice = choice._replace(page=min(choice.page, pages_of(len(fitting))))
-        return SkillListing(choice, choice.page_of(fitting), len(fitting), len(rows), len(known), states)
+        shown = choice.page_of(fitting)
+        risks = {
+            (row.origin, row.uri): self._reader.known_risk(row.origin, row.entry) for row in shown if row.entry
+        }
+        return SkillListing(choice, shown, risks, len(fitting), len(rows), len(known), states)
 
     async def all(self) -> list[SkillRow]:
-        """The listed skills, and approved ones that are no longer listed, by origin and URI."""
+        """The listed skills, and approved ones that are no longer listed, by section, origin and URI."""
         health = tuple((origin.label, is_unreachable(origin)) for origin in self._host.registry)
         key = await self._host.store.version(), self._host.names, health  # a new list has new names
         if key != self._key:
@@ -192,6 +220,7 @@ class SkillRows:
                 state_of(skill, approvals.get(key), decisions.get(key)),
                 is_unreachable(origin),
                 tuple(islice(others, _MAX_NAMES)),
+                entry,
             )
         labels = {origin.label: origin for origin in host.registry}
         for key, approval in approvals.items():
@@ -199,13 +228,17 @@ class SkillRows:
                 name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
                 unreachable = is_unreachable(labels.get(approval.origin))
                 rows[key] = SkillRow(name, *key, "", files, None, "unlisted", unreachable)
-        return [rows[key] for key in sorted(rows)]
+        return [rows[key] for key in sorted(rows, key=lambda key: (_SECTION_OF[rows[key].state], *key))]
 
 
-async def list_origins(host: SkillHost) -> list[OriginRow]:
+async def list_origins(desk: Desk) -> list[OriginRow]:
     """Every origin, by label."""
-    origins = sorted(host.registry, key=lambda origin: origin.label)
-    return [OriginRow(origin, await origin.problems() if origin.kind else ()) for origin in origins]
+    origins = sorted(desk.host.registry, key=lambda origin: origin.label)
+    undecided = Counter(row.origin for row in await desk.rows.all() if row.state in ("new", "changed"))
+    return [
+        OriginRow(origin, await origin.problems() if origin.kind else (), undecided[origin.label])
+        for origin in origins
+    ]
 
 
 async def list_questions(host: SkillHost) -> list[QuestionRow]:
@@ -229,7 +262,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
             case "questions":
                 return page_response(request, template, block="questions", questions=await list_questions(host))
             case "origins":
-                return page_response(request, template, block="origins", origins=await list_origins(host))
+                return page_response(request, template, block="origins", origins=await list_origins(desk))
             case "skills" | "1":
                 return page_response(request, template, block="skills", listing=await desk.rows.find(choice))
             case _:
@@ -237,7 +270,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
                     request,
                     template,
                     questions=await list_questions(host),
-                    origins=await list_origins(host),
+                    origins=await list_origins(desk),
                     listing=await desk.rows.find(choice),
                     is_answered=request.query_params.get("done") == "answered",
                 )
@@ -247,7 +280,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return page_response(request, "desk/frame.html", block="waiting", waiting=count)
 
     async def origins(request: Request) -> Response:
-        found = await list_origins(host)
+        found = await list_origins(desk)
         if request.query_params.get("part"):
             return page_response(request, "desk/origins.html", block="cards", origins=found)
         return await desk.show(request, "desk/origins.html", origins=found)

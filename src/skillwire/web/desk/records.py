@@ -16,7 +16,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from skillwire.host.approval_export import approvals_as_document, import_approvals, parse_approvals
+from skillwire.host.approvals import ASKED_TO
 from skillwire.limits import MIB
+from skillwire.skill.approval import fingerprint
 from skillwire.store.contract import Happening, log_pages
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import Choice, pages_of
@@ -38,6 +40,7 @@ _COLUMNS = ("number", "at", "what", "origin", "uri", "by", "note", "facts")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _MAX_VALUE = 500
 _MAX_IMPORT = 16 * MIB
+_USUAL = (("kind", "load"), ("why", ASKED_TO))
 _HIDDEN_FACTS = ("note", "contents", "fingerprint")  # the note has its own place, the others are long
 
 
@@ -106,7 +109,7 @@ def _log_routes(desk: Desk) -> list[BaseRoute]:
         choice = LogChoice.of(request.query_params)
         lines = await store.lines(limit=PAGE_LINES + 1, **choice.filters)
         context: dict[str, Any] = {"choice": choice, "lines": lines[:PAGE_LINES], "facts_of": _facts, "older": ""}
-        context["url_of"] = _skill_url_of
+        context |= {"url_of": _skill_url_of, "content_of": _content_of, "diff_of": _diff_url_of}
         if len(lines) > PAGE_LINES:
             context["older"] = f"/log?{urlencode({**query, 'before': str(lines[PAGE_LINES - 1].number)})}"
         if request.query_params.get("part"):
@@ -132,13 +135,27 @@ def _facts(line: LogLine) -> list[tuple[str, str]]:
     return [
         (key, ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value))
         for key, value in line.facts.items()
-        if key not in _HIDDEN_FACTS and value not in ("", [], None) and (key, value) != ("kind", "load")
+        if key not in _HIDDEN_FACTS and value not in ("", [], None) and (key, value) not in _USUAL
     ]
 
 
 def _skill_url_of(line: LogLine) -> str:
     """The page of the skill in a line; empty if the line is about no skill, or about one of its files."""
     return skill_url(line.origin, line.uri) if line.origin and line.uri.endswith("/SKILL.md") else ""
+
+
+def _content_of(line: LogLine) -> str:
+    """The fingerprint of the content in a line; empty if it has none."""
+    contents = line.facts.get("contents")
+    return str(
+        line.facts.get("fingerprint", "") or (fingerprint(frozenset(map(tuple, contents))) if contents else "")
+    )
+
+
+def _diff_url_of(line: LogLine) -> str:
+    """The page that compares the content in a line with the version before it; empty if it has none."""
+    content = _content_of(line)
+    return skill_url(line.origin, line.uri, "history", to=content) if content and _skill_url_of(line) else ""
 
 
 def _approval_routes(desk: Desk) -> list[BaseRoute]:

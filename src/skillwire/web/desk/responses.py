@@ -65,7 +65,8 @@ def error_page(request: Request, error: Exception) -> Response:
     elif not isinstance(error, SkillwireError):
         hint = "see the terminal of skillwire ui"
         error = SkillwireError("desk-broken", "the desk had an internal error", hint)
-    return page_response(request, "desk/message.html", status=status, title="Error", error=error)
+    title = "Not found" if status == 404 else "This page cannot be shown"
+    return page_response(request, "desk/message.html", status=status, title=title, error=error)
 
 
 def redirect(url: str) -> Response:

@@ -1,55 +1,41 @@
-"""The review of a skill: everything that a user should know before an approval (A1-A5, B6, V5, V7).
-
-The files are read and verified when the user opens the page, as with ``skillwire approvals show``. They are held
-by content for a while, so that the next view of the same content sends no request. They enter the cache only when
-the user approves the content; the next change can then be compared line by line. A timeout and a size limit keep
-the page responsive, and the page reports files that were not read.
-"""
+"""The review of a skill: everything that a user should know before an approval (A1-A5, B6, V5, V7)."""
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import anyio
 from anyio import to_thread
 
-from skillwire.errors import LimitError, SkillwireError, UpstreamError, VerificationError
-from skillwire.limits import MIB
-from skillwire.skill.approval import EXECUTE, change_since, claimed_contents, file_digests, fingerprint_of
-from skillwire.skill.approval import fingerprint as fingerprint_of_contents
+from skillwire.errors import SkillwireError, VerificationError
+from skillwire.skill.approval import (
+    EXECUTE,
+    change_since,
+    claimed_contents,
+    file_digests,
+    fingerprint,
+    fingerprint_of,
+)
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import review_files
 from skillwire.skill.uri import SKILL_MD, path_in_skill
 from skillwire.web.desk.decisions import is_unreachable, standing_of
-from skillwire.web.desk.diff import FileChange, compare
+from skillwire.web.desk.history import Comparison, compare_versions, read_version
 from skillwire.web.desk.responses import skill_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from skillwire.host.host import SkillHost
-    from skillwire.host.loader import Content
     from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
-    from skillwire.skill.approval import Approval, ContentChange
+    from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.frontmatter import Json
     from skillwire.skill.review import Review
     from skillwire.web.desk.decisions import Standing
-
-_TIMEOUT_SECONDS = 12.0
-_AT_ONCE = 4
-_MAX_BYTES = 32 * MIB  # of one skill, by its entry
-_HELD_BYTES = 128 * MIB
-_HELD_SKILLS = 32
-_MAX_COMPARED = 50
-_MAX_OLD_FILES = 1000
-_NOT_CACHED = "the approved version is not cached, so the lines cannot be compared; read the whole file"
-_NOT_READ = "the file could not be read; the list of files has the reason"
-_TOO_MANY = "not compared, because too many files changed; read the whole file"
+    from skillwire.web.desk.reader import HeldFiles, Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +61,7 @@ class Sheet:
     fingerprint: str
     review: Review
     files: tuple[FileRow, ...]
-    change: ContentChange | None
-    changes: tuple[FileChange, ...]
+    comparison: Comparison
     news: Mapping[str, list[str]]
     source: str | None
     body: str | None
@@ -109,7 +94,7 @@ class Sheet:
     @property
     def claims(self) -> str:
         """The fingerprint that a decline is bound to; it also exists for unverifiable skills."""
-        return fingerprint_of_contents(claimed_contents(self.entry))
+        return fingerprint(claimed_contents(self.entry))
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -139,10 +124,16 @@ async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Shee
     label, entry = skill.origin.label, skill.entry
     standing = await standing_of(host, skill)
     previous = None if skill.origin.is_own else await host.approvals.previous(label, entry)
-    held = await reader.read_all(skill)
-    review = await to_thread.run_sync(_scan_files, entry, held)
-    change = change_since(previous, entry) or None
-    before = await _approved_files(host, skill, previous, held) if previous and change else {}
+    review, held = await reader.review(skill)
+    comparison, news = Comparison(), dict[str, list[str]]()
+    if previous is not None and change_since(previous, entry):
+        place, contents = (label, entry.uri), claimed_contents(entry)
+        before = await read_version(host, skill, place, previous.contents, held)
+        after = {path_in_skill(entry.uri, uri): content.data for uri, content in held.files.items()}
+        comparison = await to_thread.run_sync(
+            compare_versions, entry.uri, previous.contents, contents, before, after
+        )
+        news = await to_thread.run_sync(_news, entry, review, previous.contents, before)
     source = body = _text(held, entry.uri)
     if source is not None:
         with suppress(SkillwireError):  # the whole text is shown if its frontmatter is invalid
@@ -155,38 +146,36 @@ async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Shee
         fingerprint=fingerprint_of(entry),
         review=review,
         files=tuple(_file_rows(skill, review, held)),
-        change=change,
-        changes=await _changes(skill, change, held, before) if change else (),
-        news=await to_thread.run_sync(_news, entry, review, change, before) if change else {},
+        comparison=comparison,
+        news=news,
         source=source,
         body=body,
         errors=dict(held.errors),
     )
 
 
-def _scan_files(entry: SkillEntry, held: HeldFiles) -> Review:
-    """The facts in every file. Runs in a thread, because a server chooses the amount."""
-    return review_files(
-        entry, ((path_in_skill(entry.uri, uri), content.data) for uri, content in sorted(held.files.items()))
-    )
-
-
 def _news(
-    entry: SkillEntry, review: Review, change: ContentChange, before: Mapping[str, bytes]
+    entry: SkillEntry, review: Review, approved: Contents, before: Mapping[str, bytes]
 ) -> dict[str, list[str]]:
     """What the current content has and the approved one, in ``before`` by path, does not have."""
-    old_entry = entry
+    files = file_digests(approved)
+    resources = tuple(file._replace(digest=files[file.uri]) for file in entry.files if file.uri in files)
+    fields = entry.frontmatter
     with suppress(SkillwireError, KeyError):
-        old_entry = replace(entry, frontmatter=parse_skill_md(before[SKILL_MD]).frontmatter)
-    old = review_files(old_entry, before.items())
-    known = {(find.kind, find.text) for find in old.hidden}
-    added = [path_in_skill(entry.uri, uri) for uri in change.added]
+        fields = parse_skill_md(before[SKILL_MD]).frontmatter
+    old = review_files(replace(entry, frontmatter=fields, resources=resources), before.items())
+    known, escapes = {(find.kind, find.text) for find in old.hidden}, {link.target for link in old.escapes}
+    requests = dict(other_requests(old))
+    changed = {file.path for file in entry.files if file.uri in files and file.digest != files[file.uri]}
     news = {
         "hidden text": [str(find) for find in review.hidden if (find.kind, find.text) not in known],
+        "links out of its folder": [link.target for link in review.escapes if link.target not in escapes],
         "tools": [tool for tool in review.tools if tool not in old.tools],
-        "scripts": [path for path in review.scripts if path in added],
+        "other requests": [key for key, value in other_requests(review) if requests.get(key) != value],
+        "scripts": [path for path in review.scripts if path not in old.scripts],
+        "changed scripts": [path for path in review.scripts if path in changed and path in old.scripts],
         "outside domains": [name for name in review.domains if name not in old.domains],
-        "files": added,
+        "files": [file.path or file.uri for file in entry.files if file.uri not in files],
     }
     return {what: items for what, items in news.items() if items}
 
@@ -205,143 +194,3 @@ def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> Iterator[F
         path = file.path or file.uri
         url, error = skill_url(label, entry.uri, "file", path=path), held.errors.get(file.uri)
         yield FileRow(path, file.size, file.digest, url, path in scripts, error)
-
-
-async def _approved_files(
-    host: SkillHost, skill: NamedEntry, previous: Approval, held: HeldFiles
-) -> dict[str, bytes]:
-    """The files of the approved content by path, as far as they did not change or are cached."""
-    found: dict[str, bytes] = {}
-    for uri, digest in sorted(file_digests(previous.contents).items()):
-        resource, content = skill.entry.resource(uri), held.files.get(uri)
-        if content is not None and resource is not None and resource.digest == digest:
-            found[path_in_skill(skill.entry.uri, uri)] = content.data
-        elif host.cache is not None and len(found) < _MAX_OLD_FILES:
-            data = await to_thread.run_sync(host.cache.get, skill.origin.label, uri, digest)
-            if data is not None:
-                found[path_in_skill(skill.entry.uri, uri)] = data
-    return found
-
-
-async def _changes(
-    skill: NamedEntry, change: ContentChange, held: HeldFiles, before: Mapping[str, bytes]
-) -> tuple[FileChange, ...]:
-    """Every added, removed or changed file, with a diff if both versions are available."""
-    entry, found = skill.entry, list[FileChange]()
-    for uri in sorted({*change.rotated, *change.added, *change.removed}, key=lambda uri: (uri != entry.uri, uri)):
-        path, content = path_in_skill(entry.uri, uri), held.files.get(uri)
-        kind = "added" if uri in change.added else "removed" if uri in change.removed else "changed"
-        old = None if kind == "added" else before.get(path)
-        if len(found) >= _MAX_COMPARED:
-            found.append(FileChange(path, kind, note=_TOO_MANY))
-        elif kind != "added" and old is None:
-            found.append(FileChange(path, kind, note=_NOT_CACHED))
-        elif kind != "removed" and content is None:
-            found.append(FileChange(path, kind, note=_NOT_READ))
-        else:
-            new = None if content is None or kind == "removed" else content.data
-            found.append(await to_thread.run_sync(compare, path, old, new))
-    return tuple(found)
-
-
-@dataclass
-class HeldFiles:
-    """Files of one content of one skill, and errors of files that could not be read, by URI."""
-
-    files: dict[str, Content] = field(default_factory=dict["str", "Content"])
-    errors: dict[str, SkillwireError] = field(default_factory=dict["str", SkillwireError])
-
-    @property
-    def size(self) -> int:
-        """The number of bytes."""
-        return sum(len(content.data) for content in self.files.values())
-
-
-class Reader:
-    """Reads files through the host, and holds the most recent ones."""
-
-    def __init__(self, host: SkillHost) -> None:
-        self._host = host
-        self._held: OrderedDict[tuple[str, str, str], HeldFiles] = OrderedDict()
-
-    async def read_all(self, skill: NamedEntry) -> HeldFiles:
-        """Read every file within the time and size limits."""
-        held = self._held_files(skill)
-        uris, left = list[str](), _MAX_BYTES
-        for file in skill.entry.files or (None,):
-            uri = skill.entry.uri if file is None else file.uri
-            left -= 0 if file is None else file.size or 0
-            if left < 0:
-                held.errors[uri] = LimitError(
-                    "skill-too-large",
-                    "the skill is too large to read all files",
-                    "open the page of the file",
-                    rule="B1",
-                )
-            elif uri not in held.files:
-                uris.append(uri)
-        await self._read_each(skill, held, uris)
-        self._evict()
-        return held
-
-    async def review(self, skill: NamedEntry) -> Review:
-        """The facts in every file."""
-        return await to_thread.run_sync(_scan_files, skill.entry, await self.read_all(skill))
-
-    async def read(self, skill: NamedEntry, uri: str) -> Content:
-        """Read one file; errors are raised."""
-        held = self._held_files(skill)
-        known = held.files.get(uri)
-        if known is not None:
-            return known
-        content = await self._host.read_for_review(skill, uri)
-        held.files[uri] = content
-        held.errors.pop(uri, None)
-        self._evict()
-        return content
-
-    async def keep(self, skill: NamedEntry) -> None:
-        """Cache the files of an approved skill."""
-        cache = self._host.cache
-        if cache is None or skill.origin.is_own:
-            return
-        for content in list(self._held_files(skill).files.values()):
-            if content.file is not None:
-                await to_thread.run_sync(cache.put, skill.origin.label, content.file)
-
-    async def _read_each(self, skill: NamedEntry, held: HeldFiles, uris: list[str]) -> None:
-        waiting = iter(uris)
-
-        async def work() -> None:
-            for uri in waiting:
-                try:
-                    held.files[uri] = await self._host.read_for_review(skill, uri)
-                    held.errors.pop(uri, None)
-                except SkillwireError as error:
-                    held.errors[uri] = error
-
-        with anyio.move_on_after(_TIMEOUT_SECONDS):
-            async with anyio.create_task_group() as group:
-                for _ in range(_AT_ONCE):
-                    group.start_soon(work)
-        for uri in uris:
-            if uri not in held.files and uri not in held.errors:
-                held.errors[uri] = UpstreamError(
-                    "timed-out", "the server did not respond in time", "reload this page to read the rest"
-                )
-
-    def _held_files(self, skill: NamedEntry) -> HeldFiles:
-        """The held files of exactly this content. Nothing is held for content without digests (V7)."""
-        pairs = frozenset((file.uri, file.digest or "") for file in skill.entry.files)
-        if not pairs or skill.entry.gaps & {"manifest", "digest"}:
-            return HeldFiles()
-        key = skill.origin.label, skill.entry.uri, fingerprint_of_contents(pairs)
-        held = self._held.setdefault(key, HeldFiles())
-        self._held.move_to_end(key)
-        return held
-
-    def _evict(self) -> None:
-        total = sum(held.size for held in self._held.values())
-        while len(self._held) > 1 and (total > _HELD_BYTES or len(self._held) > _HELD_SKILLS):
-            _, oldest = self._held.popitem(last=False)
-            total -= oldest.size

@@ -145,6 +145,7 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
         may_once=any(row.first.kind == "load" for row in questions),
         wants_once=request.query_params.get("once") == "yes",
         next_question=waiting[0] if waiting else None,
+        lines=request.query_params.get("lines", ""),
         execute=EXECUTE,
         done=_DONE.get(request.query_params.get("done", ""), ""),
         here=skill_url(label, uri),

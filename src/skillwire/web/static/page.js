@@ -2,6 +2,7 @@
 //
 // [data-theme-toggle]   a button: changes between light and dark
 // [data-wrap]           a button: wraps the lines of the file
+// [data-unfold]         a button in a row of a diff: shows the equal lines in the next part of the table
 // form[data-submit]     a form that is sent when a selection changes
 // [data-row]            a row for j and k; Enter opens its first link
 // [data-copy]           a button: copies its value, or the text of the element that [data-copy-from] names
@@ -203,6 +204,13 @@ for (const button of document.querySelectorAll("[data-theme-toggle]")) {
     announce(`${root.dataset.theme} theme`);
   });
 }
+
+document.addEventListener("click", (event) => {
+  const gap = event.target.closest("[data-unfold]")?.closest("tbody");
+  if (!gap) return;
+  gap.nextElementSibling.classList.remove("folded");
+  gap.querySelector(".gap").remove();
+});
 
 for (const button of document.querySelectorAll("[data-wrap]")) {
   button.addEventListener("click", () => {
