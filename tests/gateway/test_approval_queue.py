@@ -68,6 +68,7 @@ async def test_a_request_of_a_client_without_forms_becomes_a_question(state: Pat
         [question] = await asked(gateway)
         assert (question.kind, question.origin, question.entry.uri) == ("load", "acme", "skill://flat/SKILL.md")
         assert question.by.startswith("gateway, for client:")
+        assert question.address
         assert (question.hidden, server.read_uris()) == ((), [])
         assert question.waits_until == question.asked_at + QUESTION_SECONDS
         assert await give_answer(gateway.store, question, YES)

@@ -150,7 +150,13 @@ class Elicitation:
             skill = still_waiting
         if is_askable and not (can_show_form and self._declined.has(skill.key)):
             self._gateway.queue.add(
-                RequestedSkill(skill.upstream.label, skill.entry, skill.content, skill.requester_name)
+                RequestedSkill(
+                    skill.upstream.label,
+                    skill.entry,
+                    skill.content,
+                    skill.requester_name,
+                    skill.upstream.address,
+                )
             )
         admission = skill.upstream.gate.admission
         message, hint = admission.waiting_message(skill.entry), admission.approval_hint(skill.entry)

@@ -48,11 +48,15 @@ _MAX_MAPPED = 100_000  # entries
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """One upstream. ``gate`` serves the admitted skills, under the URIs of the upstream."""
+    """One upstream. ``gate`` serves the admitted skills, under the URIs of the upstream.
+
+    ``address`` is for the operator only: clients must not learn it (R4).
+    """
 
     label: str
     remote: RemoteCatalog | None  # None for a folder
     gate: ApprovalGate
+    address: str = ""
 
     def uri_map(self) -> UriMap:
         """The map of the upstream's URIs to those of the gateway."""

@@ -16,6 +16,7 @@ from anyio import to_thread
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
+from skillwire.client.servers import address_of
 from skillwire.errors import StoreError
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
 from skillwire.gateway.config import plan_gateway
@@ -314,7 +315,9 @@ class _Builder:
 
         uri_map = partial(uri_map_of, label, remote)
         admission = Admission(label, self._plan, self._view, self._approvals, uri_map=uri_map, seen_at=seen_at)
-        return Upstream(label, remote, ApprovalGate(inner, admission, self._audit))
+        plan = self._plan
+        address = str(plan.folders[label]) if label in plan.folders else address_of(plan.servers[label])
+        return Upstream(label, remote, ApprovalGate(inner, admission, self._audit), address)
 
 
 async def _prune(cache: ContentCache) -> None:

@@ -86,12 +86,16 @@ class ApprovalView:
 
 
 class RequestedSkill(NamedTuple):
-    """A skill that a client requested. ``content`` is its content name, ``requester`` the subject or client."""
+    """A skill that a client requested. ``content`` is its content name, ``requester`` the subject or client.
+
+    ``address`` is where its upstream is.
+    """
 
     label: str
     entry: SkillEntry
     content: str
     requester: str
+    address: str = ""
 
 
 class _Question(NamedTuple):
@@ -145,7 +149,7 @@ class ApprovalQueue:
         if len(self._questions) >= _MAX_QUESTIONS:
             log.info("too many open questions; none was created about %r", skill.entry.uri[:200])
             return
-        request = ApprovalRequest("load", skill.label, skill.entry)
+        request = ApprovalRequest("load", skill.label, skill.entry, address=skill.address)
         question = question_of(request, f"gateway, for {skill.requester}", seconds=QUESTION_SECONDS)
         await self._store.put_question(question)
         self._questions[key] = _Question(skill.content, question.id, time.monotonic())

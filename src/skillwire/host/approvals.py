@@ -64,9 +64,9 @@ class ApprovalRequest:
 
     It is made from the entry alone, and no file is read for it. ``change`` lists the files that differ if other
     content of the skill was approved before. ``await request.review()`` reads the files when the person wants to
-    see them (V5), and ``reviewed`` is then the result. ``target`` is the tool, or the other origin and URI.
-    ``lasts`` means that the approval of a tool is stored for this content; otherwise it ends when the model
-    leaves the skill.
+    see them (V5), and ``reviewed`` is then what was found. ``target`` is the tool, or the other origin and URI.
+    ``address`` is where the origin is, without secrets. ``lasts`` means that the approval of a tool is stored for
+    this content; otherwise it ends when the model leaves the skill.
     """
 
     kind: RequestKind
@@ -78,6 +78,7 @@ class ApprovalRequest:
     target: str = ""
     lasts: bool = True
     text: str | None = None
+    address: str = ""
     reader: Reader | None = field(default=None, repr=False, compare=False)
 
     @property

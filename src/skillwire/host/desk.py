@@ -94,6 +94,7 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
         hidden=tuple(find._replace(place=find.place[:_LONGEST_LINE]) for find in request.summary.hidden),
         diff=tuple(line[:_LONGEST_LINE] for line in request.diff)[:_MOST_LINES],
         lasts=request.lasts,
+        address=request.address,
     )
 
 
@@ -109,6 +110,7 @@ def request_of(question: Question) -> ApprovalRequest:
         diff=question.diff,
         target=question.target,
         lasts=question.lasts,
+        address=question.address,
     )
 
 

@@ -103,7 +103,8 @@ class Loader:
                 return ApprovedSkill(origin, entry, approval.grants, is_stored=True)
 
         seen: list[tuple[SkillEntry, Content]] = []
-        request = ApprovalRequest(kind, label, entry, reader=self._reader(origin, seen))
+        reader = self._reader(origin, seen)
+        request = ApprovalRequest(kind, label, entry, address=origin.address, reader=reader)
         if self._approvals.will_ask(request):
             await self._check_readable(origin, entry)
         answer = await self._approvals.request(request)
@@ -193,6 +194,7 @@ class Loader:
             entry,
             target=tool,
             lasts=approval is not None,
+            address=origin.address,
             reader=self._reader(origin),
         )
         answer = await self._approvals.request(request)
@@ -202,8 +204,15 @@ class Loader:
 
     async def allow_across(self, skill: ApprovedSkill, target: str) -> None:
         """O3: ask whether this skill may cause one read on another origin; ``ApprovalError`` if not."""
-        reader = self._reader(skill.origin)
-        request = ApprovalRequest("cross-origin", skill.origin.label, skill.entry, target=target, reader=reader)
+        origin = skill.origin
+        request = ApprovalRequest(
+            "cross-origin",
+            origin.label,
+            skill.entry,
+            target=target,
+            address=origin.address,
+            reader=self._reader(origin),
+        )
         await self._approvals.request(request)
 
     async def read_skill(self, skill: ApprovedSkill) -> tuple[Content, str]:

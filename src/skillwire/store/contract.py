@@ -119,9 +119,10 @@ class LogFilter(TypedDict, total=False):
 class Question:
     """A host's ``ApprovalRequest``, stored so that a user can answer it in another process.
 
-    ``kind``, ``target`` and ``lasts`` are those of the request; ``by`` is the name of the asking process, for
-    display. The question expires at ``waits_until`` unless it is renewed. ``hidden`` and ``diff`` are findings in
-    the content, if the asking process has read it (V5): the answering process may not be able to read it.
+    ``kind``, ``target``, ``address`` and ``lasts`` are those of the request; ``by`` is the name of the asking
+    process, for display. The question expires at ``waits_until`` unless it is renewed. ``hidden`` and ``diff`` are
+    findings in the content, if the asking process has read it (V5): the answering process may not be able to read
+    it.
     """
 
     id: str
@@ -135,6 +136,7 @@ class Question:
     hidden: tuple[HiddenFind, ...] = ()
     diff: tuple[str, ...] = ()
     lasts: bool = True
+    address: str = ""
 
     @property
     def content(self) -> str:

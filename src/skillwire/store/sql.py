@@ -486,6 +486,7 @@ def question_to_text(question: Question) -> str:
         "hidden": question.hidden,
         "diff": question.diff,
         "lasts": question.lasts,
+        "address": question.address,
     }
     text = json.dumps(document, separators=(",", ":"))
     if len(text) > LARGEST_QUESTION:
@@ -511,7 +512,8 @@ def _question_from_row(
     entry, diff = _entry_from_document(document["entry"]), tuple(document["diff"])
     by, target = document["by"], document["target"]
     finds = tuple(HiddenFind(HiddenKind(find), place, shown) for find, place, shown in document["hidden"])
-    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, finds, diff, document["lasts"])
+    more = finds, diff, document["lasts"], document.get("address", "")  # older questions do not have it
+    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, *more)
 
 
 def _answer_to_text(answered: Answered) -> str:

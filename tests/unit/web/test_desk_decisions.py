@@ -296,9 +296,11 @@ async def test_a_question_about_an_origin_that_the_desk_does_not_have_is_answere
     async with at_desk(state, {"acme": server}) as at:
         entry = entry_at(at)
         review = review_entry(entry)
-        question = question_of(ApprovalRequest("load", "elsewhere", entry, review), "agent", seconds=600)
+        request = ApprovalRequest("load", "elsewhere", entry, review, address="https://skills.example/mcp")
+        question = question_of(request, "agent", seconds=600)
         await at.host.store.put_question(question)
         place = f"/question/{question.id}"
+        assert "https://skills.example/mcp" in await at.get(place)
         assert 'href="/skill/' not in await at.get(place)
         await at.send(place, {**await at.form(place, place), "answer": "yes"})
         [approval] = await at.host.store.approvals()

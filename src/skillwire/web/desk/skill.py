@@ -301,7 +301,7 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
             here=here,
             wants_once=wants_once,
             url=skill_url(asked.origin, asked.entry.uri),
-            address=_address(desk, asked.origin),
+            address=asked.address or _address(desk, asked.origin),
         )
 
     async def answer(request: Request, form: Form) -> Response:
