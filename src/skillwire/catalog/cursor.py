@@ -61,6 +61,30 @@ def page_of(
     return Page([item(key) for key in chosen], more)
 
 
+async def page_of_sources(
+    listing: str,
+    sources: Mapping[str, Callable[[str | None, int], Awaitable[Page[T]]]],
+    cursor: str | None,
+    limit: int,
+) -> Page[T]:
+    """One page of several listings, by label, one after another. A source that was removed ends the listing.
+
+    A cursor contains the label of a source and the cursor of that source.
+    """
+    labels = list(sources)
+    index, inner = 0, None
+    if cursor is not None:
+        label, _, inner = decode_cursor(listing, cursor).partition("\n")
+        index, inner = (labels.index(label), inner or None) if label in sources else (len(labels), None)
+    room, items = clamp_limit(limit), list[T]()
+    while index < len(labels) and len(items) < room:
+        page = await sources[labels[index]](inner, room - len(items))
+        items += page.items
+        inner = page.next_cursor
+        index += inner is None
+    return Page(items, encode_cursor(listing, f"{labels[index]}\n{inner or ''}") if index < len(labels) else None)
+
+
 def beginning_with(keys: Sequence[str], beginning: str, limit: int) -> list[str]:
     """The first ``limit`` of the sorted ``keys`` that begin with ``beginning``."""
     start = bisect_left(keys, beginning)

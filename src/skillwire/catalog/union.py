@@ -34,7 +34,7 @@ from skillwire.catalog.contract import (
     no_file,
     no_skill,
 )
-from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
+from skillwire.catalog.cursor import page_of_sources
 from skillwire.catalog.uri_map import UriMap
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
@@ -206,23 +206,14 @@ class CombinedCatalog(Catalog):
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page: the sources in order, and the skills of each in its order."""
-        index, inner = 0, None
-        if cursor is not None:
-            label, _, inner = decode_cursor("combined", cursor).partition("\n")
-            labels = [mount.label for mount in self.mounts]
-            index, inner = (labels.index(label), inner or None) if label in labels else (len(labels), None)
-        room = clamp_limit(limit)
         claims = self._claims()
-        entries: list[SkillEntry] = []
-        while index < len(self.mounts) and len(entries) < room:
-            mount = self.mounts[index]
-            page = await mount.catalog.list_skills(inner, room - len(entries))
-            entries += [await _moved(claims, mount, entry) for entry in page.items]
-            inner = page.next_cursor
-            index += inner is None
-        if index == len(self.mounts):
-            return Page(entries)
-        return Page(entries, encode_cursor("combined", f"{self.mounts[index].label}\n{inner or ''}"))
+
+        async def list_moved(mount: Mount, cursor: str | None, limit: int) -> Page[SkillEntry]:
+            page = await mount.catalog.list_skills(cursor, limit)
+            return Page([await _moved(claims, mount, entry) for entry in page.items], page.next_cursor)
+
+        sources = {mount.label: partial(list_moved, mount) for mount in self.mounts}
+        return await page_of_sources("combined", sources, cursor, limit)
 
     async def unlisted(self) -> list[SkillEntry]:
         """The unlisted skills of every source, under their visible URIs."""

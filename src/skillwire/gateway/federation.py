@@ -28,7 +28,7 @@ from skillwire.catalog.contract import (
     no_file,
     no_skill,
 )
-from skillwire.catalog.cursor import beginning_with, clamp_limit, decode_cursor, encode_cursor
+from skillwire.catalog.cursor import beginning_with, page_of_sources
 from skillwire.catalog.uri_map import UriMap
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError, VerificationError
 from skillwire.gateway.upstream import safe_error, upstream_problems
@@ -77,7 +77,6 @@ class FederatedCatalog(Catalog):
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = dict(upstreams)
-        self._labels = list(upstreams)
         self._mapped: dict[tuple[str, str], tuple[SkillEntry, UriMap, SkillEntry]] = {}  # by label and inner URI
         self._paths: list[str] | None = None  # of listed skills, sorted; None after skills were added or removed
         self._watch = self.changes()
@@ -85,22 +84,13 @@ class FederatedCatalog(Catalog):
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page: upstreams in order, each in its own order."""
-        index, inner = 0, None
-        if cursor is not None:
-            label, _, inner_cursor = decode_cursor("federated", cursor).partition("\n")
-            if label not in self._upstreams:
-                return Page([])
-            index, inner = self._labels.index(label), inner_cursor or None
-        room, entries = clamp_limit(limit), list["SkillEntry"]()
-        while index < len(self._labels) and len(entries) < room:
-            upstream = self._upstreams[self._labels[index]]
-            page = await upstream.gate.list_skills(inner, room - len(entries))
-            entries += [self._outer(upstream, entry) for entry in page.items]
-            inner = page.next_cursor
-            index += inner is None
-        if index == len(self._labels):
-            return Page(entries)
-        return Page(entries, encode_cursor("federated", f"{self._labels[index]}\n{inner or ''}"))
+
+        async def list_outer(upstream: Upstream, cursor: str | None, limit: int) -> Page[SkillEntry]:
+            page = await upstream.gate.list_skills(cursor, limit)
+            return Page([self._outer(upstream, entry) for entry in page.items], page.next_cursor)
+
+        sources = {label: partial(list_outer, upstream) for label, upstream in self._upstreams.items()}
+        return await page_of_sources("federated", sources, cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry; an invalid one does not exist for clients."""
