@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from skillwire.client.servers import CommandServer, SkillPlace
     from skillwire.client.skills import SkillsClient
     from skillwire.gateway.gateway import Gateway
+    from skillwire.registry.app import Registry, RegistryOptions
     from skillwire.server.access import Access
     from skillwire.server.dialect import Endpoint, Fallback
     from skillwire.server.http import HttpServer
@@ -393,3 +394,21 @@ def build_http_server(
 def is_open(listener: socket.socket, access: Access | None) -> bool:
     """Return whether every machine in the network can connect without a token."""
     return access is None and not ip_address(listener.getsockname()[0]).is_loopback
+
+
+@asynccontextmanager
+async def open_registry(
+    database: str | None, state: Path, options: RegistryOptions | None = None
+) -> AsyncGenerator[Registry]:
+    """Open the registry in a PostgreSQL database, or in a file of the state folder."""
+    from skillwire.registry.app import Registry
+    from skillwire.registry.schema import SCHEMA
+    from skillwire.registry.store import SqlRegistryStore
+    from skillwire.store.place import open_database
+
+    opened = await open_database(database or state / "registry.sqlite3", SCHEMA)
+    store = SqlRegistryStore(opened)
+    try:
+        yield Registry(store, options, wait=opened.wait_for_change, hold=opened.hold)
+    finally:
+        await store.close()

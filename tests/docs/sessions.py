@@ -37,7 +37,9 @@ COLUMNS = 100
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))|[^\n]*\r(?!\n)")
 _SPINNER = re.compile(r"^[\u2800-\u28ff] .*\n?", re.MULTILINE)
 _QUESTION = re.compile(r"[:\]] \x1b\[0m\Z")  # bold, and the cursor stays behind it
-_LASTING = re.compile(r"skillwire (?:serve|gateway|ui)\b|skillwire (?!.* -- ).*--(?:watch|ask desk)\b")
+_LASTING = re.compile(
+    r"skillwire (?:serve|gateway|ui|registry(?= --|$))\b|skillwire (?!.* -- ).*--(?:watch|ask desk)\b"
+)
 _ASKS = re.compile(r"skillwire list localhost:\d+\n\Z")  # a server, which notices a change within seconds
 _MOVING = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "HERMES_HOME", "FORCE_COLOR", "NO_COLOR", "CI")
 

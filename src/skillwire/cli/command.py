@@ -32,6 +32,7 @@ Run: TypeAlias = "Callable[[Arguments, Printer], int | None]"
 Work: TypeAlias = "Callable[..., Awaitable[Any]]"
 Session: TypeAlias = "Callable[[Arguments, Printer, Work], int | None]"
 COMMAND = "\0"  # marks the place of the command after --; no argument can contain it
+_MOST_EXAMPLES = 10
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
@@ -88,8 +89,10 @@ class Noun(click.Group):
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the first example of each action."""
+        """Write the first example of each action; of many actions only that of the first."""
         first = [each.examples.partition("\n")[0] for each in self._actions.values()]
+        if len(first) > _MOST_EXAMPLES:
+            first = [first[0], f"  {ctx.command_path} ACTION --help"]
         formatter.write("\nExamples:\n" + "".join(f"{example}\n" for example in first))
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -26,6 +26,7 @@ GROUPS = {
         "new": "make a new skill",
         "check": "find and fix problems",
         "serve": "serve folders over MCP",
+        "publish": "publish in a registry",
     },
     "Use skills": {
         "list": "list skills",
@@ -49,6 +50,7 @@ GROUPS = {
     "Operate": {
         "origins": "sources of your skills",
         "gateway": "many servers as one",
+        "registry": "versions for many people",
         "conform": "test a server or a host",
         "cache": "stored content",
         "token": "make an access token",

@@ -95,7 +95,7 @@ SERVING_OPTIONS = (
 
 def check_serving(arguments: Arguments) -> tuple[str, int] | None:
     """Check the options, and return the address for HTTP, or ``None`` for stdio."""
-    address = None if arguments.http is None else _parse_address(arguments.http)
+    address = None if arguments.http is None else parse_address(arguments.http)
     if address is not None and arguments.dialect != "extension":
         raise FormatError(
             "option-needs-stdio", "--dialect is for stdio", f"over HTTP, connect to /mcp/{arguments.dialect}"
@@ -112,7 +112,7 @@ def check_serving(arguments: Arguments) -> tuple[str, int] | None:
     return address
 
 
-def _parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> tuple[str, int]:
     """Parse ``8000``, ``0.0.0.0:8000``, ``[::1]:8000`` or ``auto``."""
     if text == "auto":
         return _LOOPBACK, _usual_port()

@@ -26,6 +26,7 @@ from starlette.routing import Route
 from skillwire.catalog.contract import no_skill
 from skillwire.errors import (
     ApprovalError,
+    ConflictError,
     FormatError,
     LimitError,
     NotFoundError,
@@ -40,10 +41,18 @@ from skillwire.registry.identity import (
     TOKEN_PREFIX,
     current_identity,
     error_body,
-    parse_principal,
     parse_subject,
 )
-from skillwire.registry.model import Actor, ManifestFile, Namespace, Quota, SkillRef, parse_channel, parse_version
+from skillwire.registry.model import (
+    Actor,
+    ManifestFile,
+    Namespace,
+    Quota,
+    SkillRef,
+    parse_channel,
+    parse_principal,
+    parse_version,
+)
 from skillwire.registry.publication import make_manifest
 from skillwire.search.text import parse_query
 from skillwire.server.access import digest_token
@@ -61,7 +70,6 @@ if TYPE_CHECKING:
 API_PATH: Final = "/v1"
 LARGEST_BODY: Final = 8 * MIB
 LARGEST_BLOB: Final = DEFAULT_LIMITS.max_file_bytes
-_CONFLICTS = frozenset({"registry-version-used", "registry-exists"})
 _SAFE = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "X-Content-Type-Options": "nosniff",
@@ -630,13 +638,15 @@ def _failure(error: SkillwireError) -> JSONResponse:
             status = 403 if current_identity().principals else 401
         case LimitError():
             status = 413
+        case ConflictError():
+            status = 409
         case VerificationError():
             status = 422
         case StoreError():
             status = 503
             headers["Retry-After"] = "1"
         case _:
-            status = 409 if error.reference in _CONFLICTS else 400
+            status = 400
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(error_body(error), status, headers)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
@@ -37,6 +37,7 @@ from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.registry.model import STABLE, Identity, SkillRef, parse_served_path
 from skillwire.search.text import parse_query
+from skillwire.server.callers import Views
 from skillwire.skill.entry import SkillMeta, build_entry
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_uri, skill_md_uri
 
@@ -54,6 +55,13 @@ _LISTING = "registry"
 _MOST_VIEWS = 256
 _POLL_SECONDS = 1.0
 _META = "dev.skillwire"
+# Changes that callers can see. Requests, roles and tokens change nothing that is served.
+_SEEN = frozenset(
+    {
+        "published", "channel-moved", "channel-removed", "review-approved", "yanked", "unyanked", "deleted",
+        "deprecated", "undeprecated", "listed", "unlisted",
+    }
+)  # fmt: skip
 
 log = logging.getLogger("skillwire.registry")
 
@@ -165,7 +173,7 @@ class RegistryCatalog(LargeCatalog):
         await self._changes.follow()
 
 
-class RegistryViews:
+class RegistryViews(Views):
     """The catalog of the caller of the current request. Callers with the same rights share one."""
 
     def __init__(self, store: RegistryStore, changes: Changes, caller: Callable[[], Identity]) -> None:
@@ -209,13 +217,15 @@ class Changes:
 
     def sees(self, who: Identity, uri: str) -> bool:
         """Whether ``who`` may read the namespace of ``uri``, of which a change is being published."""
-        namespace = parse_uri(uri).segments[0]
         if who is EVERYTHING:
             return True
-        if who.namespace not in (None, namespace) or not (who.actions is None or "read" in who.actions):
-            return namespace in self._readers and self._readers[namespace] is None
+        namespace = parse_uri(uri).segments[0]
         readers = self._readers.get(namespace, frozenset())
-        return who.is_admin or readers is None or not who.principals.isdisjoint(readers)
+        if readers is None:  # public
+            return True
+        if who.namespace not in (None, namespace):
+            return False
+        return who.is_admin or not who.principals.isdisjoint(readers)
 
     def wake(self) -> None:
         """Look for changes now. For the process that made one."""
@@ -287,13 +297,19 @@ def entry_of(release: Release, ref: SkillRef) -> SkillEntry:
 
 
 def _changed_refs(line: AuditLine) -> Iterator[SkillRef]:
-    """What can look different after a change of a skill: its versions and channels that the change names."""
-    yield SkillRef(line.path)
+    """What looks different after a change: the version, and the channels that moved.
+
+    A version that no channel got changes nothing for others, and in a reviewed namespace they may not see it yet.
+    """
+    facts = line.facts
+    if line.what not in _SEEN or (line.what == "published" and not facts.get("moved")):
+        return
     if line.version:
         yield SkillRef(line.path, version=line.version)
-    channel = line.facts.get("channel")
-    if isinstance(channel, str) and channel != STABLE:
-        yield SkillRef(line.path, channel=channel)
+    moved = facts.get("channels")
+    channels = [*cast("Mapping[str, object]", moved)] if isinstance(moved, dict) else []
+    for channel in (*channels, facts.get("channel") or STABLE):
+        yield SkillRef(line.path, channel=None if channel == STABLE else str(channel))
 
 
 def _skill_at(uri: str) -> SkillRef | None:

@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 
 TOKEN_PREFIX: Final = "skw_"  # noqa: S105 - not a secret
 _MOST_GROUPS = 1_000
-_SUBJECT = re.compile(r"(?:user|bot):[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,98}[A-Za-z0-9])?\Z")
-_PRINCIPAL = re.compile(
-    r"(?:(?:user|bot|(?:jwt|group)(?:@[a-z0-9-]+)?):[!-~]{1,300}|publisher:[1-9][0-9]{0,17})\Z"
-)
+_SUBJECT = re.compile(r"user:[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,98}[A-Za-z0-9])?\Z")
 
 
 class RegistryToken(AccessToken):
@@ -66,19 +63,8 @@ def parse_subject(text: str) -> str:
     raise FormatError(
         "registry-subject-invalid",
         f"{text!r:.100} is not a subject of a token",
-        "write user:NAME for a person, or bot:NAME for a program",
+        "write user:NAME",
         rule="Z7",
-    )
-
-
-def parse_principal(text: str) -> str:
-    """``text`` if roles can be granted to it."""
-    if _PRINCIPAL.match(text):
-        return text
-    raise FormatError(
-        "registry-principal-invalid",
-        f"{text!r:.100} is not a principal",
-        "write user:NAME, bot:NAME, jwt:SUBJECT, group:NAME or publisher:NUMBER",
     )
 
 
@@ -110,7 +96,7 @@ class Identities:
             return None
         principals = frozenset({found.subject})
         is_admin = found.is_admin or bool(principals & self._settings.admins)
-        identity = Identity(found.subject, principals, is_admin, found.namespace, found.actions)
+        identity = Identity(found.subject, principals, is_admin, found.namespace, found.actions, found.expires_at)
         expires_at = None if found.expires_at is None else int(found.expires_at)
         return _token(token, identity, expires_at, {"token": found.id})
 
@@ -125,7 +111,7 @@ class Identities:
             if _matches(publisher, claims):
                 principals.add(f"publisher:{publisher.number}")
         is_admin = not self._settings.admins.isdisjoint(principals)
-        identity = Identity(name, frozenset(principals), is_admin)
+        identity = Identity(name, frozenset(principals), is_admin, expires_at=float(claims["exp"]))
         return _token(token, identity, int(claims["exp"]), {"iss": issuer.issuer})
 
 

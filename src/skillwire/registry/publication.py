@@ -6,21 +6,19 @@ The author's frontmatter comes from the uploaded ``SKILL.md``, never from the re
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.safe_open import LocalFile, is_ignored
 from skillwire.catalog.snapshot import apply_rules, parents
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.registry.model import Manifest
+from skillwire.registry.model import build_manifest
 from skillwire.skill.uri import SKILL_MD, segment_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from skillwire.registry.model import ManifestFile
+    from skillwire.registry.model import Manifest, ManifestFile
 
 
 def make_manifest(
@@ -45,14 +43,7 @@ def make_manifest(
             line=problem.line,
             column=problem.column,
         )
-    ordered = tuple(sorted(files, key=lambda file: file.path))
-    return Manifest(read.record.entry.frontmatter, ordered, content_digest(ordered))
-
-
-def content_digest(files: Iterable[ManifestFile]) -> str:
-    """The digest of all paths, digests and executable bits."""
-    lines = sorted([file.path, file.digest, file.executable] for file in files)
-    return f"sha256:{hashlib.sha256(json.dumps(lines, separators=(',', ':')).encode()).hexdigest()}"
+    return build_manifest(read.record.entry.frontmatter, files)
 
 
 def _check_path(skill: str, path: str, limits: Limits) -> None:

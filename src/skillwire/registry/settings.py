@@ -1,8 +1,9 @@
 """The settings file of a registry: issuers of web tokens, and who administers it.
 
-    admins = ["group:platform"]
+    admins = ["group:corp/platform"]
 
     [[issuer]]
+    label = "corp"
     issuer = "https://login.example.com"
     audience = "https://skills.example.com"
     jwks = "https://login.example.com/keys.json"
@@ -14,8 +15,9 @@
     audience = "https://skills.example.com"
     jwks = "https://token.actions.githubusercontent.com/.well-known/jwks"
 
-A subject of the first issuer is the principal ``jwt:SUBJECT``, and its groups are ``group:NAME``. With a label
-they are ``jwt@LABEL:SUBJECT`` and ``group@LABEL:NAME``: two issuers choose their names independently (Z7).
+A subject of the first issuer is the principal ``jwt:corp/SUBJECT``, and its groups are ``group:corp/NAME``: two
+issuers choose their names independently (Z7). A single issuer needs no label; then they are ``jwt:SUBJECT`` and
+``group:NAME``.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Issuer:
 
     def principal(self, kind: str, name: str) -> str:
         """The name of a subject or a group as a principal."""
-        return f"{kind}@{self.label}:{name}" if self.label else f"{kind}:{name}"
+        return f"{kind}:{self.label}/{name}" if self.label else f"{kind}:{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class _Issuer(_Part):
 
 class _File(_Part):
     issuer: list[_Issuer] = []
-    admins: list[Annotated[str, StringConstraints(pattern=r"^(user|(jwt|group)(@[a-z0-9-]+)?):\S+$")]] = []
+    admins: list[Annotated[str, StringConstraints(pattern=r"^(user|jwt|group):\S+$")]] = []
 
 
 def read_settings(path: Path) -> RegistrySettings:
@@ -91,6 +93,8 @@ def read_settings(path: Path) -> RegistrySettings:
     for value in ("label", "issuer"):
         if len({getattr(each, value) for each in issuers}) < len(issuers):
             raise _invalid(f"two issuers have the same {value}; give each its own")
+    if len(issuers) > 1 and not all(each.label for each in issuers):
+        raise _invalid('several issuers need labels; write label = "…" for each')
     return RegistrySettings(issuers, frozenset(file.admins))
 
 
