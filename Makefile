@@ -73,7 +73,7 @@ test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fa
 interop-matrix: $(INTEROP)  ## the same, and write docs/explanation/interop.md
 	$(PYTEST) --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
 
-test-adapters: .venv/extras  ## against the agent frameworks' own packages, offline; and the adapters' types
+test-adapters: .venv/extras  ## against the agent frameworks' own packages, offline; and the types of adapters and examples
 	$(PYTEST) tests/adapters
 	$(BIN)/pyright -p tests/adapters
 

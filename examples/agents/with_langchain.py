@@ -1,4 +1,5 @@
-"""LangChain: pip install 'skillwire[langchain]'. Swap ``OfflineModel`` for a real one and it is an agent."""
+"""LangChain, whose types are incomplete: pip install 'skillwire[langchain]'. Swap ``OfflineModel`` for a real one."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
 from typing import Any

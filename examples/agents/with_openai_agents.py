@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from agents import RunConfig, Runner
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
@@ -12,7 +13,7 @@ from skillwire.adapters.openai_agents import SkillsAgent
 
 
 def respond(call: ModelCall) -> ModelStep:
-    items = call.input if isinstance(call.input, list) else []
+    items: list[dict[str, Any]] = [] if isinstance(call.input, str) else call.input
     results = [item["output"] for item in items if item.get("type") == "function_call_output"]
     step = think(call.system_instructions or "", results)
     if isinstance(step, str):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastmcp.resources import Resource
 from fastmcp.server.providers import Provider
+from pydantic import AnyUrl
 
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_root
@@ -75,7 +76,7 @@ class _SkillsProvider(Provider):
                 return _manifest(entry)
             await catalog.read_file(uri)  # raises if the caller may not see it
             name = place.segments[-1]
-            return _File(uri=uri, name=name, mime_type=media_type(name), catalog=catalog)
+            return _File(uri=AnyUrl(uri), name=name, mime_type=media_type(name), catalog=catalog)
         return None
 
 
@@ -100,7 +101,7 @@ class _File(Resource):
 def _file(catalog: Catalog, entry: SkillEntry, uri: str) -> _File:
     is_skill_md, name = uri == entry.uri, parse_uri(uri).segments[-1]
     return _File(
-        uri=uri,
+        uri=AnyUrl(uri),
         name=entry.name if is_skill_md else name,
         description=entry.description if is_skill_md else None,
         mime_type=media_type(name),
@@ -112,7 +113,7 @@ def _manifest(entry: SkillEntry) -> _Manifest:
     root = skill_root(parse_uri(entry.uri))
     files = [{"path": file.path, "size": file.size, "hash": file.digest} for file in entry.files]
     return _Manifest(
-        uri=format_uri(f"{root.path}/{_MANIFEST}", root.scheme),
+        uri=AnyUrl(format_uri(f"{root.path}/{_MANIFEST}", root.scheme)),
         name=f"{entry.name}/{_MANIFEST}",
         mime_type="application/json",
         text=json.dumps({"skill": entry.name, "files": files}),
