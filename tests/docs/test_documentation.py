@@ -92,7 +92,8 @@ def test_the_tests_of_the_page_on_testing_run(plugin: str, tmp_path: Path) -> No
     tests = [code for code in examples if code != fixture]
     (tmp_path / "conftest.py").write_text(fixture if plugin == "anyio" else "")
     for number, code in enumerate(tests):
-        marked = code.replace("pytest.mark.anyio", f"pytest.mark.{plugin}")
+        is_for_anyio = "@pytest.fixture\nasync def" in code
+        marked = code if is_for_anyio else code.replace("pytest.mark.anyio", f"pytest.mark.{plugin}")
         (tmp_path / f"test_page_{number}.py").write_text(marked)
     shutil.copytree(ROOT / "examples/skills", tmp_path / "examples/skills")
     options = ["-o", "asyncio_default_fixture_loop_scope=function", "-o", "filterwarnings=error"]
