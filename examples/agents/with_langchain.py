@@ -1,4 +1,4 @@
-"""LangChain, whose types are incomplete: pip install 'skillwire[langchain]'. Swap ``OfflineModel`` for a real one."""
+"""LangChain, with incomplete types: pip install 'skillwire[langchain]'. Swap ``OfflineModel`` for a real one."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
