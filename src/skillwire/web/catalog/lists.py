@@ -45,6 +45,7 @@ _FOUND = Markup('<mark class="found">{}</mark>')
 _MARKDOWN = re.compile(r"[#*`|~\[\]]+|\]\([^)\s]*\)|-{3,}|={3,}")
 _MAX_PROBLEMS = 500
 _MAX_IGNORED = 1000
+_MAX_SELECTIONS = 8
 _EXAMINING_SECONDS = 2.0
 _SEVERITIES = ("error", "warning", "note")
 _DAYS = {"day": 1, "week": 7, "month": 30}
@@ -154,6 +155,7 @@ class Paths:
         self._catalog = catalog
         self._listing: _Listing | None = None
         self._entries: list[SkillEntry] | None = None
+        self._selections: dict[ListFilter, list[SkillEntry]] = {}
         self._generation = 0
         self.number = 0
         self.changed = anyio.Event()
@@ -167,15 +169,7 @@ class Paths:
     async def page(self, wanted: ListFilter, examiner: Examiner) -> PathPage:
         """One page of the skills that ``wanted`` selects."""
         if not wanted.is_plain:
-            under, now = f"{wanted.under}/" if wanted.under else "", time.time()
-            if wanted.has in ("domains", "hidden", "problems", "none"):
-                await examiner.examine(self._catalog, await self.entries(), _EXAMINING_SECONDS)
-            found = [
-                entry
-                for entry in await self.entries()
-                if entry.path.startswith(under) and wanted.fits(entry, examiner.known(entry), now)
-            ]
-            found.sort(key=SORTS[wanted.sort or "path"])
+            found = await self._selected(wanted._replace(page=1), examiner)
             begin = (wanted.page - 1) * PAGE_SIZE
             return PathPage([each.uri for each in found[begin : begin + PAGE_SIZE]], wanted.page, len(found))
         listing = await self._current()
@@ -186,6 +180,26 @@ class Paths:
         begin = start + (wanted.page - 1) * PAGE_SIZE
         paths = listing.paths[begin : min(begin + PAGE_SIZE, stop)]
         return PathPage([listing.uris[path] for path in paths], wanted.page, stop - start)
+
+    async def _selected(self, wanted: ListFilter, examiner: Examiner) -> list[SkillEntry]:
+        """The entries that ``wanted`` selects, sorted. They are cached if only the entries decide."""
+        known = self._selections.get(wanted)
+        if known is not None:
+            return known
+        under, now, number = f"{wanted.under}/" if wanted.under else "", time.time(), self.number
+        if wanted.has in ("domains", "hidden", "problems", "none"):
+            await examiner.examine(self._catalog, await self.entries(), _EXAMINING_SECONDS)
+        found = [
+            entry
+            for entry in await self.entries()
+            if entry.path.startswith(under) and wanted.fits(entry, examiner.known(entry), now)
+        ]
+        found.sort(key=SORTS[wanted.sort or "path"])
+        if wanted.has in ("", "tools") and not wanted.since and number == self.number:
+            while len(self._selections) >= _MAX_SELECTIONS:
+                self._selections.pop(next(iter(self._selections)))
+            self._selections[wanted] = found
+        return found
 
     async def entries(self) -> list[SkillEntry]:
         """All listed entries, by path."""
@@ -231,6 +245,7 @@ class Paths:
             self._generation += 1
             self._listing = None
         self._entries = None
+        self._selections.clear()
         self.number += 1
         self.changed.set()
         self.changed = anyio.Event()
