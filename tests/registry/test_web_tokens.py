@@ -121,7 +121,7 @@ async def test_a_trusted_publisher_matches_by_its_ids(settings: RegistrySettings
                 await publish(program, "acme/refunds", refunds("More.\n"))
 
 
-async def test_a_web_token_that_is_not_valid_is_refused(settings: RegistrySettings, key: rsa.RSAPrivateKey) -> None:
+async def test_an_invalid_web_token_is_refused(settings: RegistrySettings, key: rsa.RSAPrivateKey) -> None:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     bad = [
         token(other, PEOPLE, "ada"),

@@ -1,0 +1,107 @@
+"""The commands of a registry as processes: publishing that is killed, and who may read the stored token."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from starting import skillwire_command
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "SKILLWIRE_"))}
+    return {**kept, "HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def registry(tmp_path: Path, environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """A registry that serves, with its address and the token of its first administrator."""
+    command = [
+        *skillwire_command(),
+        "registry",
+        "--http",
+        "127.0.0.1:0",
+        "--json",
+        "--state",
+        str(tmp_path / "server"),
+    ]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        text = b""
+        while not text.rstrip().endswith(b"}"):
+            line = process.stdout.readline()
+            assert line, "it ended"
+            text += line
+        yield json.loads(text)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def run(environment: dict[str, str], *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*skillwire_command(), *words], env=environment, input=typed, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_a_publisher_that_is_killed_leaves_nothing_and_a_repeat_finishes(
+    tmp_path: Path, environment: dict[str, str], registry: dict[str, str]
+) -> None:
+    url = registry["url"]
+    assert run(environment, "registry", "login", url, typed=registry["token"] + "\n").returncode == 0
+    stored = tmp_path / ".local/state/skillwire/registries.json"
+    assert stored.stat().st_mode & 0o777 == 0o600
+    assert run(environment, "registry", "namespace", "acme").returncode == 0
+    files = {f"refunds/notes/{number}.md": os.urandom(20_000) for number in range(60)}
+    folder = write_tree(tmp_path / "skills", {"refunds/SKILL.md": skill_md("refunds"), **files}) / "refunds"
+    command = ["publish", str(folder), "--namespace", "acme", "--yes", "--json"]
+    with subprocess.Popen(
+        [*skillwire_command(), *command],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.readline()  # the plan is shown just before the upload
+        process.kill()
+    history = run(environment, "registry", "history", "acme/refunds", "--json")
+    if history.returncode == 0:  # it was quicker than the signal
+        assert len(json.loads(history.stdout)["versions"]) == 1
+    else:
+        assert json.loads(history.stdout)["error"]["reference"] == "skill-unknown"
+    again = run(environment, *command)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["version"] == "0.1.0"
+    assert run(environment, *command).returncode == 0
+    document = json.loads(run(environment, "registry", "history", "acme/refunds", "--json").stdout)
+    assert [(each["version"], each["channels"]) for each in document["versions"]] == [("0.1.0", ["stable"])]
+    faults = run(environment, "registry", "fsck", "--state", str(tmp_path / "server"), "--json")
+    assert json.loads(faults.stdout) == {"faults": []}
+
+
+def test_a_skill_with_errors_is_not_published(
+    tmp_path: Path, environment: dict[str, str], registry: dict[str, str]
+) -> None:
+    environment |= {"SKILLWIRE_REGISTRY": registry["url"], "SKILLWIRE_TOKEN": registry["token"]}
+    assert run(environment, "registry", "namespace", "acme").returncode == 0
+    folder = write_tree(tmp_path / "skills", {"refunds/SKILL.md": skill_md("other")}) / "refunds"
+    done = run(environment, "publish", str(folder), "--namespace", "acme", "--yes", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["reference"] == "skill-has-problems"
+    write_tree(tmp_path / "skills", {"refunds/SKILL.md": skill_md("refunds")})
+    asked = run(environment, "publish", str(folder), "--namespace", "acme", "--json")
+    assert asked.returncode == 1
+    assert json.loads(asked.stdout)["error"]["reference"] == "publish-not-confirmed"
