@@ -23,6 +23,7 @@ from skillwire.registry.schema import SCHEMA
 from skillwire.registry.store import SqlRegistryStore
 from skillwire.server.access import digest_token, new_token
 from skillwire.server.http import HttpServer, listen
+from skillwire.store.place import open_database
 from skillwire.store.sqlite import SqliteDatabase
 from trees import skill_md
 
@@ -78,9 +79,11 @@ class Running:
 
 
 @asynccontextmanager
-async def running_registry(settings: RegistrySettings | None = None) -> AsyncIterator[Running]:
-    """A registry on SQLite in memory."""
-    database = SqliteDatabase.memory(SCHEMA)
+async def running_registry(
+    settings: RegistrySettings | None = None, place: str | None = None
+) -> AsyncIterator[Running]:
+    """A registry on SQLite in memory, or on the database at ``place``."""
+    database = SqliteDatabase.memory(SCHEMA) if place is None else await open_database(place, SCHEMA)
     options = RegistryOptions() if settings is None else RegistryOptions(settings)
     registry = Registry(SqlRegistryStore(database), options, wait=database.wait_for_change)
     listener = listen("127.0.0.1", 0)
