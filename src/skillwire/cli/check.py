@@ -6,6 +6,7 @@ The findings are printed as text, as JSON, or as SARIF 2.1.0 for code-scanning t
 from __future__ import annotations
 
 import os
+import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CONTEXT = 50
+_NAMED = 3  # files in the command that repairs them
 
 
 @verb(
@@ -98,9 +100,13 @@ def _check_all(checkers: list[Checker], arguments: Arguments, printer: Printer) 
     if arguments.json or arguments.sarif:
         printer.json((_as_json if arguments.json else _as_sarif)(reports))
     else:
+        places = [str(place) for report in reports for place, *_ in _repairs(report)]
         _print_text(reports, printer)
-        if repairable := sum(1 for report in reports for _ in _repairs(report)):
-            printer.talk(f"to repair {counted(repairable, 'file')}: {again(arguments, '--fix')}")
+        if places:
+            # pre-commit gives every file of a project: name only those that change.
+            words = shlex.join(["skillwire", "check", *places, "--fix"])
+            command = words if len(places) <= _NAMED else again(arguments, "--fix")
+            printer.talk(f"to repair {counted(len(places), 'file')}: {visible(command)}")
     errors = sum(report.errors for report in reports)
     warnings = sum(report.warnings for report in reports)
     return Exit.PROBLEMS if errors or (arguments.strict and warnings) else Exit.OK

@@ -42,7 +42,7 @@ def test_a_clean_tree_exits_with_0(clean: Path, capsys: pytest.CaptureFixture[st
 def test_what_fix_repairs_is_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_tree(tmp_path / "skills", {"one/SKILL.md": skill_md("other"), "broken/SKILL.md": BROKEN})
     assert run(["check", str(root)]) == 1
-    assert capsys.readouterr().err == f"to repair 1 file: skillwire check {root} --fix\n"
+    assert capsys.readouterr().err == f"to repair 1 file: skillwire check {root}/one/SKILL.md --fix\n"
     assert run(["check", str(root), "--fix"]) == 1
     assert "to repair" not in capsys.readouterr().err
 
