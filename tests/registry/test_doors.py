@@ -138,6 +138,32 @@ async def test_a_yanked_version_is_found_by_its_number_only() -> None:
             assert "Two." in pin["contents"][0]["text"]
 
 
+async def test_in_a_reviewed_namespace_another_person_approves() -> None:
+    """Until then others do not see the version, by no address."""
+    async with running_registry() as running:
+        roles = {"user:ben": "publisher", "user:rita": "reviewer", "user:eve": "reader"}
+        await running.namespace("acme", reviewed=True, roles=roles)
+        async with (
+            running.api(await running.token("user:ben")) as ben,
+            running.api(await running.token("user:rita")) as rita,
+            running.mcp(await running.token("user:eve")) as wire,
+        ):
+            published = await publish(ben, "acme/refunds", refunds())
+            assert not published["moved"]
+            for uri in (REFUNDS, "skill://acme/@0.1.0/refunds/SKILL.md"):
+                with pytest.raises(MCPError):
+                    await wire.call("skills/get", uri=uri)
+            [review] = (await rita.call("GET", "reviews"))["reviews"]
+            assert review["number"] == published["waits"]
+            where, body = f"reviews/{review['number']}", {"verdict": "approved", "digest": review["digest"]}
+            with pytest.raises(ApprovalError):
+                await ben.call("POST", where, body)
+            with pytest.raises(VerificationError):
+                await rita.call("POST", where, {**body, "digest": f"sha256:{'0' * 64}"})
+            await rita.call("POST", where, body)
+            assert (await wire.call("skills/get", uri=REFUNDS))["skill"]["uri"] == REFUNDS
+
+
 async def test_an_invalid_token_is_refused_at_every_door() -> None:
     async with running_registry() as running:
         for token in ("skw_unknown", "a.b.c", "-"):
