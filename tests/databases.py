@@ -161,7 +161,7 @@ def _start(folder: Path) -> str:
             pytest.fail(reason)
         shutil.rmtree(folder)
         pytest.skip(reason)
-    url = started.stdout.decode().split()[-1]
+    url = started.stdout.decode().split()[-1].replace(":@", "@")  # it has an empty password
     with _connection(url) as connection:
         for setting in _QUICK:
             connection.execute(_sql(f"ALTER SYSTEM SET {setting}"))

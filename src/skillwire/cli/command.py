@@ -158,6 +158,32 @@ class Place(click.ParamType[str]):
         return [CompletionItem(incomplete, type="file")]
 
 
+class DatabasePlace(click.ParamType["str | Path"]):
+    """A folder, or the URL of a PostgreSQL database, without a password: other users can see a command line."""
+
+    name = "place"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | Path:
+        """Check a URL, or make a path."""
+        from skillwire.store.place import has_password, is_url
+
+        if not is_url(value):
+            return Path(value)
+        if has_password(value):
+            raise FormatError(
+                "password-visible",
+                "the URL of the database has a password, which other users of this machine could see",
+                "remove it, and set PGPASSWORD or write it into ~/.pgpass",
+            )
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Let the shell complete the name of a folder."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="dir")]
+
+
 class Seconds(click.ParamType[float]):
     """A waiting time of at most a day."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _REFERENCE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _REPORTERS = re.compile(
-    r"[A-Z]\w*Error|Diagnostic|Refusal|invalid_\w+|_\w*(?:error|invalid|refus|problem|fail)\w*"
+    r"[A-Z]\w*Error|Diagnostic|Refusal|Failure|invalid_\w+|_\w*(?:error|invalid|refus|problem|fail)\w*"
 )
 _SHOWN = 3
 

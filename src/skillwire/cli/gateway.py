@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from skillwire.cli.command import (
     FILE,
     Arguments,
+    DatabasePlace,
     Exit,
     Place,
     Seconds,
@@ -54,9 +55,10 @@ _PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstre
     option("--policy", type=FILE, metavar="FILE", help="a gateway.toml; see docs/how-to/gateway.md"),
     option(
         "--state",
-        type=FILE,
+        type=DatabasePlace(),
         metavar="DIR",
-        help="approvals, listings and verified content (default: the one of 'skillwire approve')",
+        help="approvals, listings and verified content, or a postgresql:// URL that several gateways share"
+        " (default: the one of 'skillwire approve')",
     ),
     flag("--renew-snapshots", help="renew every snapshot of a skill without digests"),
     option(
@@ -99,7 +101,10 @@ def command(arguments: Arguments, printer: Printer) -> int:
         signals.install()
         anyio.run(_serve_http, arguments, printer, plan, address, signals)
     except StoreError as error:  # a gateway can run without the home folder of its user
-        error.hint = f"{error.hint}; or use another folder: --state DIR"
+        from skillwire.store.place import is_url
+
+        if not is_url(arguments.state):
+            error.hint = f"{error.hint}; or use another folder: --state DIR"
         raise
     return Exit.OK
 
@@ -180,7 +185,9 @@ async def _exit_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) ->
 
 def _with_files(arguments: Arguments) -> Arguments:
     """Add every file to ``paths``, which are printed as absolute paths: a host may start us in any folder."""
-    files = [arguments.config, arguments.policy, arguments.state]
+    from skillwire.store.place import is_url
+
+    files = [arguments.config, arguments.policy, None if is_url(arguments.state) else arguments.state]
     paths = [*arguments.paths, *(str(file) for file in files if file is not None)]
     return Arguments(**{**vars(arguments), "paths": paths})
 

@@ -10,6 +10,7 @@ from skillwire.cli.command import (
     FILE,
     JSON,
     Arguments,
+    DatabasePlace,
     Seconds,
     UserName,
     Work,
@@ -50,9 +51,10 @@ BY = option(
 NAME = argument("name", "NAME", "a name from 'skillwire list --origins', origin:name, origin:path, or a URI")
 STATE = option(
     "--state",
-    type=FILE,
+    type=DatabasePlace(),
     metavar="DIR",
-    help="the state folder (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
+    help="the state folder, or a postgresql:// URL"
+    " (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
 )
 CONFIG = option(
     "--config", type=FILE, metavar="FILE", help="an mcpServers file, in addition to the stored origins"
@@ -87,11 +89,11 @@ def host_words(arguments: Arguments, *names: str) -> list[str]:
     ]
 
 
-def state_of(arguments: Arguments) -> Path:
-    """Return the state folder."""
-    from skillwire.host.state import USER, state_folder  # late: it imports the store
+def state_of(arguments: Arguments) -> str | Path:
+    """Return the state folder, or the URL of a database."""
+    from skillwire.host.state import USER, expanded_state, state_folder  # late: it imports the store
 
-    return state_folder(USER if arguments.state is None else arguments.state)
+    return state_folder(USER) if arguments.state is None else expanded_state(arguments.state)
 
 
 def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int | None:

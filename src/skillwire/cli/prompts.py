@@ -127,7 +127,7 @@ def approve_once(printer: Printer) -> Ask:
     return ask
 
 
-def ask_through_store(printer: Printer, state: Path, by: str, options: str) -> Ask:
+def ask_through_store(printer: Printer, state: str | Path, by: str, options: str) -> Ask:
     """Return a function that waits for an answer from the desk or another terminal.
 
     ``options`` are added to the printed commands.

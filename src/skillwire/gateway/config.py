@@ -50,6 +50,7 @@ from skillwire.errors import FormatError, NotFoundError
 from skillwire.host.state import git_entry, label_for, labelled_servers
 from skillwire.skill.entry import is_digest
 from skillwire.skill.uri import fold
+from skillwire.store.place import without_password, without_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -213,7 +214,7 @@ class Plan:
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     renews_snapshots: bool = False
     config: Path | None = None
-    state: Path | None = None
+    state: str | Path | None = None
     is_public: bool = False
     """Whether it is served over HTTP, where every holder of a token may be a client."""
     has_own_state: bool = False
@@ -226,12 +227,15 @@ class Plan:
 
     @property
     def public_options(self) -> str:
-        """The same for clients: with the names of files, without their folders."""
-        return self._options(lambda path: path.name)
+        """The same for clients: with the names of files and databases, without their places."""
+        return self._options(lambda place: place.name if isinstance(place, Path) else without_place(place))
 
-    def _options(self, shown: Callable[[Path], str]) -> str:
-        files = {"--config": self.config, "--state": self.state}
-        return "".join(f" {name} {shlex.quote(shown(path))}" for name, path in files.items() if path is not None)
+    def _options(self, shown: Callable[[str | Path], str]) -> str:
+        state = without_password(self.state) if isinstance(self.state, str) else self.state
+        places = {"--config": self.config, "--state": state}
+        return "".join(
+            f" {name} {shlex.quote(shown(place))}" for name, place in places.items() if place is not None
+        )
 
 
 def plan_gateway(

@@ -26,7 +26,7 @@ from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.host.state import USER, check_state, expanded, open_cache, open_store, several
+from skillwire.host.state import USER, check_state, expanded_state, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
 from skillwire.server.dialect import MCP_PATH
@@ -169,7 +169,8 @@ async def open_gateway(
     It serves the servers of an ``mcpServers`` file, other servers by label (a URL, or an entry of such a file) and
     folders, as a ``gateway.toml`` decides.
 
-    ``state`` is the folder for approvals, listings and verified content, the same one as for ``SkillHost.open``.
+    ``state`` is the folder for approvals, listings and verified content, the same one as for ``SkillHost.open``,
+    or the URL of a PostgreSQL database that several gateways share (``postgresql://user@host/name``).
     ``"user"`` is the state of ``skillwire`` on the command line. Without it, the state ends with the gateway.
     """
     plan = plan_gateway(
@@ -180,7 +181,7 @@ async def open_gateway(
         },
         folders=[Path(folder) for folder in several(folders)],
     )
-    plan = replace(plan, is_public=True, state=None if state in (None, USER) else expanded(state))
+    plan = replace(plan, is_public=True, state=None if state in (None, USER) else expanded_state(state))
     async with run_gateway(plan, state, limits=limits) as gateway:
         yield gateway
 

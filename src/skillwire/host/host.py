@@ -100,7 +100,9 @@ class SkillHost(Conversation):
     ) -> AsyncGenerator[Self]:
         """Open a host with the given servers, those of an ``mcpServers`` file, and folders; nothing else is used.
 
-        ``state`` is the folder for approvals, listings and verified content; without it, they are in memory.
+        ``state`` is the folder for approvals, listings and verified content; without it, they are in memory. It
+        can also be the URL of a PostgreSQL database for approvals and listings; verified content is then in the
+        user's state folder.
         ``"user"`` is the state of ``skillwire`` on the command line, with its approvals and its stored origins.
         ``stored_origins`` also uses the stored origins of another state folder.
 

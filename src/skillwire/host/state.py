@@ -15,6 +15,7 @@ from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
 from skillwire.skill.uri import fold
 from skillwire.store.content_cache import ContentCache, check_place
+from skillwire.store.place import is_url
 from skillwire.store.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -41,16 +42,24 @@ def several(folders: Sequence[T]) -> Sequence[T]:
 
 
 def state_folder(state: str | Path = USER) -> Path:
-    """The state folder: the given one, or for ``"user"`` that of the user (``$XDG_STATE_HOME/skillwire``)."""
-    if state != USER:
+    """The state folder: the given one, or for ``"user"`` that of the user (``$XDG_STATE_HOME/skillwire``).
+
+    A state in a database has that of the user, too: verified content stays on the machine that fetched it.
+    """
+    if state != USER and not is_url(state):
         return expanded(state)
     base = os.environ.get("XDG_STATE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
 
 
+def expanded_state(state: str | Path) -> str | Path:
+    """A state folder with ``~`` replaced, or the URL of a database."""
+    return state if is_url(state) else expanded(state)
+
+
 async def open_store(state: str | Path = USER) -> SqlStore:
-    """Open the store of the host with this state folder."""
-    return await SqlStore.open(state_folder(state) / "host.sqlite3")
+    """Open the store of the host with this state folder, or in the database with this URL."""
+    return await SqlStore.open(state if is_url(state) else state_folder(state) / "host.sqlite3")
 
 
 def open_cache(state: str | Path = USER, folders: Sequence[Path] = ()) -> ContentCache:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from skillwire.errors import StoreError
 
@@ -51,6 +51,29 @@ class Schema:
     application: bytes  # four bytes
     sqlite: tuple[Migration, ...]
     postgres: tuple[Migration, ...] = ()
+
+
+class Failure(NamedTuple):
+    """A way in which an engine fails. ``problem`` is the rest of a sentence about the database."""
+
+    reference: str
+    problem: str
+    hint: str
+
+    def error(self, label: str) -> StoreError:
+        """The error about the database with this label."""
+        return StoreError(self.reference, f"{label} {self.problem}", self.hint)
+
+
+FULL: Final = Failure(
+    "store-full", "cannot grow: its disk is full", "free some space; everything stored earlier is intact"
+)
+BUSY: Final = Failure("store-busy", "is in use by another program", "try again, or stop the other program")
+DAMAGED: Final = Failure(
+    "store-damaged",
+    "is damaged, or is not a store",
+    "restore a backup, or move it away and start again; nothing was deleted from it",
+)
 
 
 class Session(ABC):
@@ -118,11 +141,7 @@ class Database(ABC):
 
     def damaged(self) -> StoreError:
         """The error for a row that does not contain what was written."""
-        return StoreError(
-            "store-damaged",
-            f"{self.label} is damaged, or is not a store",
-            "restore a backup, or move it away and start again; nothing was deleted from it",
-        )
+        return DAMAGED.error(self.label)
 
 
 def newer_schema(version: int, known: int) -> StoreError:

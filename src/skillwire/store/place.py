@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from skillwire.store.database import DEFAULT_PATIENCE
-from skillwire.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     import os
@@ -13,17 +13,42 @@ if TYPE_CHECKING:
     from skillwire.store.database import Database, Schema
 
 
-def is_url(place: object) -> bool:
+def is_url(place: object) -> TypeGuard[str]:
     """Whether ``place`` is the URL of a PostgreSQL database, and not a path."""
     return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+
+
+def has_password(url: str) -> bool:
+    """Whether the URL of a database contains a password."""
+    parts = urlsplit(url)
+    return bool(parts.password) or any(map(_is_password, parts.query.split("&")))
+
+
+def without_password(url: str) -> str:
+    """The URL of a database for messages, and for commands that a user can repeat."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = "&".join(each for each in parts.query.split("&") if not _is_password(each))
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
+
+
+def without_place(url: str) -> str:
+    """The URL with nothing but the name of the database, for clients of a server."""
+    return f"postgresql:///{urlsplit(url).path.lstrip('/')}"
 
 
 async def open_database(
     place: str | os.PathLike[str], schema: Schema, *, patience: float = DEFAULT_PATIENCE
 ) -> Database:
     """Open the database at a path or a URL, and migrate it; ``StoreError`` if it cannot be used or trusted."""
-    if isinstance(place, str) and is_url(place):
+    if is_url(place):
         from skillwire.store.postgres import PostgresDatabase  # late: it needs an extra
 
         return await PostgresDatabase.open(place, schema, patience=patience)
+    from skillwire.store.sqlite import SqliteDatabase
+
     return await SqliteDatabase.open(place, schema, patience=patience)
+
+
+def _is_password(option: str) -> bool:
+    return unquote(option.partition("=")[0]) in ("password", "sslpassword")

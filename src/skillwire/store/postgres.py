@@ -24,13 +24,24 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from skillwire.errors import StoreError
-from skillwire.store.database import DEFAULT_PATIENCE, Database, Session, newer_schema, restored, storable
+from skillwire.store.database import (
+    BUSY,
+    DAMAGED,
+    DEFAULT_PATIENCE,
+    FULL,
+    Database,
+    Failure,
+    Session,
+    newer_schema,
+    restored,
+    storable,
+)
 
 try:
     import psycopg
@@ -78,33 +89,36 @@ _ON_A_NEW_CONNECTION = (
     errors.IdleInTransactionSessionTimeout,
 )
 
-_UNREACHABLE = ("store-unreachable", "cannot be reached", "check that the server runs, and the address")
-_DENIED = (
+_UNREACHABLE = Failure("store-unreachable", "cannot be reached", "check that the server runs, and the address")
+_DENIED = Failure(
     "store-denied",
     "refuses this user or password",
     "check the user; the password can be in PGPASSWORD or in ~/.pgpass",
 )
-_MISSING = ("store-missing", "does not exist", "create it: createdb NAME, with the name in the address")
-_FULL = ("store-full", "cannot grow: its disk is full", "free some space; everything stored earlier is intact")
-_FAILURES: tuple[tuple[type[psycopg.Error], tuple[str, str, str]], ...] = (
-    (errors.ReadOnlySqlTransaction, ("store-readonly", "only answers reads", "use the address of the primary")),
+_MISSING = Failure("store-missing", "does not exist", "create it: createdb NAME, with the name in the address")
+_CROWDED = Failure("store-busy", "has no free connection", "raise max_connections, or use a pooler")
+_FAILURES: tuple[tuple[type[psycopg.Error], Failure], ...] = (
+    (
+        errors.ReadOnlySqlTransaction,
+        Failure("store-readonly", "only answers reads", "use the address of the primary"),
+    ),
     (
         errors.InsufficientPrivilege,
-        ("store-readonly", "refuses this user", "let the user create and write tables"),
+        Failure("store-readonly", "refuses this user", "let the user create and write tables"),
     ),
     (errors.InvalidAuthorizationSpecification, _DENIED),
     (errors.InvalidPassword, _DENIED),
     (errors.InvalidCatalogName, _MISSING),
-    (errors.DiskFull, _FULL),
-    (errors.LockNotAvailable, ("store-busy", "is in use by another program", "try again")),
+    (errors.DiskFull, FULL),
+    (errors.LockNotAvailable, BUSY),
+    (errors.TooManyConnections, _CROWDED),
     (
-        errors.TooManyConnections,
-        ("store-busy", "has no free connection", "raise max_connections, or use a pooler"),
+        errors.QueryCanceled,
+        Failure("store-slow", "took too long to answer", "try again; look at the load of the server"),
     ),
-    (errors.QueryCanceled, ("store-slow", "took too long to answer", "try again; look at the load of the server")),
-    (errors.DataCorrupted, ("store-damaged", "is damaged", "restore a backup")),
-    (errors.IndexCorrupted, ("store-damaged", "is damaged", "restore a backup, or run REINDEX")),
-    (errors.UndefinedTable, ("store-damaged", "has lost a table", "restore a backup, or use an empty database")),
+    (errors.DataCorrupted, DAMAGED),
+    (errors.IndexCorrupted, DAMAGED),
+    (errors.UndefinedTable, DAMAGED),
 )
 # A refused connection has no code, only a text.
 _REFUSALS = (
@@ -113,8 +127,8 @@ _REFUSALS = (
     (("password",), _DENIED),
     (("authentication failed",), _DENIED),
     (("pg_hba.conf",), _DENIED),
-    (("too many",), ("store-busy", "has no free connection", "raise max_connections, or use a pooler")),
-    (("remaining connection slots",), ("store-busy", "has no free connection", "raise max_connections")),
+    (("too many",), _CROWDED),
+    (("remaining connection slots",), _CROWDED),
 )
 
 
@@ -384,7 +398,9 @@ class PostgresDatabase(Database):
             connection.execute("COMMIT")
 
     def _read_version(self, connection: psycopg.Connection[Row]) -> int:
-        if connection.execute("SELECT to_regclass('skillwire_schema')").fetchone() == (None,):
+        # Not to_regclass: it answers from a cache that may not know yet what another process has just created.
+        exists = "SELECT 1 FROM pg_class WHERE relname = 'skillwire_schema' AND pg_table_is_visible(oid)"
+        if connection.execute(exists).fetchone() is None:
             return 0
         query = "SELECT version FROM skillwire_schema WHERE name = %s"
         row = connection.execute(query, (self._schema.name,)).fetchone()
@@ -403,12 +419,8 @@ class PostgresDatabase(Database):
             is_refused = "FATAL" in text or "password" in text
             refusals = _REFUSALS if is_refused else ()
             found = next((each for words, each in refusals if all(word in text for word in words)), _UNREACHABLE)
-        reference, problem, hint = found or (
-            "store-unusable",
-            f"cannot be used ({error.sqlstate or type(error).__name__})",
-            "look into the log of the server",
-        )
-        return StoreError(reference, f"{self.label} {problem}", hint)
+        problem = f"cannot be used ({error.sqlstate or type(error).__name__})"
+        return (found or Failure("store-unusable", problem, "look into the log of the server")).error(self.label)
 
 
 class _PostgresSession(Session):
@@ -463,9 +475,11 @@ def _lock_number(name: str) -> int:
 def _parse(url: str, patience: float) -> _Address:
     """The address in a URL of libpq, with our option ``pgbouncer``. No error repeats the URL."""
     parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    has_pooler = ("pgbouncer", "true") in query
-    plain = urlunsplit(parts._replace(query=urlencode([each for each in query if each[0] != "pgbouncer"])))
+    options = parts.query.split("&")  # not decoded: libpq and urllib disagree about the plus sign
+    has_pooler = "pgbouncer=true" in options
+    plain = urlunsplit(
+        parts._replace(query="&".join(each for each in options if not each.startswith("pgbouncer=")))
+    )
     try:
         given = {name: value for name, value in conninfo_to_dict(plain).items() if value is not None}
     except psycopg.ProgrammingError:
@@ -488,8 +502,8 @@ def _parse(url: str, patience: float) -> _Address:
             "lock_timeout": f"{max(1, round(patience * 1000))}ms",
             "idle_in_transaction_session_timeout": f"{_IDLE_SECONDS}s",
         }
-        options = [f"-c {name}={value}" for name, value in settings.items()]
-        parameters["options"] = " ".join([*options, str(given.get("options", ""))]).strip()
+        limits = [f"-c {name}={value}" for name, value in settings.items()]
+        parameters["options"] = " ".join([*limits, str(given.get("options", ""))]).strip()
     host = str(given.get("host") or given.get("hostaddr") or "")
     where = f" on {host!r:.100}" if host and not host.startswith("/") else ""
     return _Address(parameters, f"the database {str(given.get('dbname', ''))!r:.100}{where}", has_pooler)

@@ -35,8 +35,12 @@ from anyio import CancelScope, CapacityLimiter, to_thread
 
 from skillwire.errors import StoreError
 from skillwire.store.database import (
+    BUSY,
+    DAMAGED,
     DEFAULT_PATIENCE,
+    FULL,
     Database,
+    Failure,
     Session,
     newer_schema,
     restored,
@@ -58,33 +62,26 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")  # files that SQLite writes; each t
 # opens a file only while creating it, when no other code of the process can have it open yet.
 _CREATING = threading.Lock()
 
-_BUSY = ("store-busy", "is in use by another program", "try again, or stop the other program")
-_FULL = ("store-full", "cannot grow: the disk is full", "free some space; everything stored earlier is intact")
-_READONLY = ("store-readonly", "cannot be written", "make the file and its folder writable for you")
-_DAMAGED = (
-    "store-damaged",
-    "is damaged, or is not a store",
-    "move the file away and start again; nothing was deleted from it",
-)
+_READONLY = Failure("store-readonly", "cannot be written", "make the file and its folder writable for you")
 _FAILURES = {
-    sqlite3.SQLITE_BUSY: _BUSY,
-    sqlite3.SQLITE_LOCKED: _BUSY,
-    sqlite3.SQLITE_PROTOCOL: _BUSY,
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no space for the index of the write-ahead log
-    sqlite3.SQLITE_IOERR: ("store-unusable", "cannot be used: the disk reports an error", "check the disk"),
-    sqlite3.SQLITE_CANTOPEN: (
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_LOCKED: BUSY,
+    sqlite3.SQLITE_PROTOCOL: BUSY,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: FULL,  # no space for the index of the write-ahead log
+    sqlite3.SQLITE_IOERR: Failure("store-unusable", "cannot be used: the disk reports an error", "check the disk"),
+    sqlite3.SQLITE_CANTOPEN: Failure(
         "store-unusable",
         "cannot be opened, or no file can be created next to it",
         "free some space, and make the folder writable for you",
     ),
     sqlite3.SQLITE_READONLY: _READONLY,
-    sqlite3.SQLITE_CORRUPT: _DAMAGED,
-    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
 }
 _OS_FAILURES = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
     errno.EROFS: _READONLY,
     errno.EACCES: _READONLY,
     errno.EPERM: _READONLY,
@@ -345,10 +342,7 @@ def translated_errors(name: str) -> Generator[None]:
         raise _failure(name, _OS_FAILURES.get(error.errno or 0), error.strerror or type(error).__name__) from error
 
 
-def _failure(name: str, known: tuple[str, str, str] | None, otherwise: str) -> StoreError:
-    reference, problem, hint = known or (
-        "store-unusable",
-        f"cannot be used ({otherwise})",
-        "check the disk and the folder of the store",
-    )
-    return StoreError(reference, f"the store {name!r:.100} {problem}", hint)
+def _failure(name: str, known: Failure | None, otherwise: str) -> StoreError:
+    problem = f"cannot be used ({otherwise})"
+    failure = known or Failure("store-unusable", problem, "check the disk and the folder of the store")
+    return failure.error(f"the store {name!r:.100}")
