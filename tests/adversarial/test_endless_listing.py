@@ -223,8 +223,8 @@ async def test_ls_marks_a_directory_that_never_ends(
 ) -> None:
     server.answers[DIRECTORY] = again("resources", [CHILD, {"uri": "skill://other/x", "name": "x"}])
     async with connected(server) as client:
-        arguments = SimpleNamespace(skill="flat", json=True)
-        assert await list_directory(RemoteCatalog(client), arguments, Printer()) == 1
+        arguments = SimpleNamespace(json=True)
+        assert await list_directory(RemoteCatalog(client), "skill://flat", arguments, Printer()) == 1
     document = json.loads(capsys.readouterr().out)
     assert [child["name"] for child in document["children"]] == ["notes.md"]
     assert {problem["reference"] for problem in document["problems"]} == {"listing-partial", "child-invalid"}

@@ -11,6 +11,8 @@ Every implementation guarantees (tested by ``tests/contracts``):
 - ``read_file`` returns exactly the bytes that the current entry describes, or raises (R2).
 - ``read_directory`` returns only direct children. An empty directory is an empty page (D1).
 - One call sees one consistent state, even during a change.
+
+An unchanged entry should be returned as the same object each time: catalogs around another one cache by identity.
 """
 
 from __future__ import annotations
