@@ -70,7 +70,7 @@ async def test_what_does_not_speak_mcp_is_told_apart(web: HostileServer, lie: st
     with pytest.raises((UpstreamError, ProtocolError)) as caught:
         async with web.connect():
             pytest.fail("that is no server")
-    assert caught.value.reference in ("not-mcp", "message-invalid", "connection-lost")
+    assert caught.value.reference in ("not-mcp", "message-invalid", "connection-lost", "server-failed")
     assert caught.value.hint
 
 

@@ -143,7 +143,7 @@ def test_a_file_of_servers_that_is_not_there_is_looked_for_where_it_was_named(tm
         plan_gateway(config=tmp_path / "nope.json")
     assert "'servers'" in of_policy.value.hint
     assert "--config" not in of_policy.value.hint
-    assert "--config" in of_option.value.hint
+    assert "path" in of_option.value.hint
 
 
 def test_the_servers_are_named_once(tmp_path: Path) -> None:
