@@ -200,7 +200,28 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. Responses to requests for ``path`` may come from ``cache``."""
+    """One connection. Responses to requests for ``path`` may come from ``cache``.
+
+    uvicorn feeds its parser in ``data_received``. The parser calls ``on_headers_complete``, ``on_body`` and
+    ``on_message_complete`` for each request. Here they move the connection from state to state:
+
+    ========================== ============ ======================= ==========
+    what arrives now           ``_in_head`` ``_room``               ``_held``
+    ========================== ============ ======================= ==========
+    nothing, between requests  True         the limit of a head     None
+    a head                     True         less than that          None
+    a body for the cache       False        the limit of a body, or bytes
+                                            less
+    a body for uvicorn         False        the same                None
+    ========================== ============ ======================= ==========
+
+    After a refusal (``_is_refused``) nothing more is parsed.
+
+    A client may send requests before it has the response to the first. uvicorn makes one *cycle* for each request
+    that it gets. ``_responding`` is the cycle whose response is in progress. ``pipeline`` has the cycles that wait
+    for it, the newest first. ``cycle`` is that of the newest request. So after the requests A, B and C, before A's
+    response is complete: ``_responding`` is A, ``pipeline`` is C, B, and ``cycle`` is C.
+    """
 
     def __init__(
         self, connections: Connections, cache: ResponseCache | None = None, path: str = "", **options: Any
@@ -208,7 +229,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(**options)
         self._cache = cache
         self._path = path.encode()
-        self._held: bytes | None = None  # the body so far of a request that was not given to uvicorn yet
+        # The body so far of a request that the cache may answer. Until then uvicorn does not know of the request.
+        self._held: bytes | None = None
         self._others = connections
         self._limits = connections.limits
         self._max_headers = connections.limits.max_headers
@@ -216,8 +238,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_room = connections.body_room
         self._in_head = True
         self._room = self._head_room  # bytes that may still arrive of this head or body
-        self._current: Any = None  # uvicorn's cycle for the current request; ``cycle`` is the newest one
-        self._since: float | None = None  # when a check first found this head or body incomplete
+        self._responding: Any = None  # None also while a complete response waits for the client to read it
+        # When a check first found this head or body incomplete; the first head counts from the connection on.
+        self._incomplete_since: float | None = None
         self._is_refused = False
         self._check: asyncio.TimerHandle | None = None
         self._unsent: int = 0  # bytes that the client had not read at the last count
@@ -227,7 +250,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Start waiting for the first request."""
         self._chunked = ChunkedTransport(transport)
         super().connection_made(cast("asyncio.Transport", self._chunked))
-        self._since = self.loop.time()
+        self._incomplete_since = self.loop.time()
         if not self._others.add(self):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
             self.transport.close()  # at once, because uvicorn counts this connection too
@@ -242,35 +265,43 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_responding()
         super().connection_lost(exc)
 
+    # What the client sends
+
     def data_received(self, data: bytes) -> None:
         """Parse the received bytes within the limits."""
-        room = self._room - len(data)
-        if room < 0:
-            # Up to the limit at a time: if a head or a body ends there, the next part has a new limit.
-            while data and not self._is_refused and not self.transport.is_closing():
-                piece, data = data[: self._room], data[self._room :]
-                if piece:
-                    self.data_received(piece)
-                elif self._in_head:
-                    self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-                else:
-                    self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        elif not self._is_refused:
-            self._room = room
-            super().data_received(data)
-            if not self._in_head and len(self.headers) > self._max_headers:  # trailers follow a body
+        if len(data) <= self._room:
+            self._parse(data)
+            return
+        # Parse what this head or body may still have. If it ends in that part, the parser's callbacks set the room
+        # for what follows. If it does not, there is no room left, and so no next part.
+        while data and not self._is_refused and not self.transport.is_closing():
+            part, data = data[: self._room], data[self._room :]
+            if part:
+                self._parse(part)
+            elif self._in_head:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            else:
+                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+    def _parse(self, part: bytes) -> None:
+        if self._is_refused:
+            return
+        self._room -= len(part)  # first, because the callbacks set it for the next head or body
+        super().data_received(part)
+        if not self._in_head and len(self.headers) > self._max_headers:  # trailers follow a body
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Handle a complete head. An exception in a callback stops the parser."""
         if len(self.headers) > self._max_headers:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             raise ValueError("too many headers")
-        is_behind_unread = self.flow.write_paused and self._current is None
+        # The client has not read its last response, so this one would only wait in memory.
+        is_behind_unread = self.flow.write_paused and self._responding is None
         if is_behind_unread or len(self.pipeline) >= _MAX_PIPELINED:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
             raise ValueError("too many requests at once")
-        self._in_head, self._room, self._since = False, self._body_room, None
+        self._in_head, self._room, self._incomplete_since = False, self._body_room, None
         if self._may_be_cached():
             self._held = b""
         else:
@@ -285,7 +316,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Handle a complete request: write the cached response, or let uvicorn continue."""
-        self._in_head, self._room, self._since = True, self._head_room, None
+        self._in_head, self._room, self._incomplete_since = True, self._head_room, None
         if self._held is not None and self._cache is not None:
             response = self._cache.lookup(self.headers, self._held)
             if response is not None:
@@ -302,11 +333,13 @@ class BoundedProtocol(HttpToolsProtocol):
         super().shutdown()
 
     def _begin(self) -> None:
+        """Let uvicorn make a cycle for this request: it is started, or put into the pipeline."""
         super().on_headers_complete()
         if not self.pipeline:
-            self._current = self.cycle
+            self._responding = self.cycle
 
     def _give_to_uvicorn(self) -> None:
+        """Let uvicorn handle a held request after all, as if it had just arrived."""
         body, self._held = self._held or b"", None
         self._begin()
         super().on_body(body)
@@ -327,6 +360,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         return self._cache.holder(self.headers) is not None
 
+    # What is sent
+
     def _write(self, response: CachedResponse) -> None:
         headers = [*self.server_state.default_headers, *response.headers]
         head = b"".join([b"%b: %b\r\n" % header for header in headers])
@@ -339,12 +374,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Continue with the next request as soon as the client has read this response."""
-        self._current = None
+        self._responding = None
         if self.flow.write_paused and not self.transport.is_closing():
             self.flow.pause_reading()  # the next response would only wait in memory
-            return
+            return  # ``resume_writing`` calls this method again
         if self.pipeline:
-            self._current = self.pipeline[-1][0]
+            self._responding = self.pipeline[-1][0]  # the oldest, which uvicorn starts now
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -360,7 +395,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         super().resume_writing()
         self._others.remove_unread(self)
-        if self._current is None:
+        if self._responding is None:  # the response was complete before the client had read it
             self.on_response_complete()
 
     def unsent(self, now: float) -> int:
@@ -369,6 +404,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if not unsent or unsent != self._unsent:
             self._unsent, self.unsent_since = unsent, now
         return self._chunked.held()
+
+    # Clients that are too slow, or send too much
 
     def send_400_response(self, msg: str) -> None:
         """Respond to bytes that are not HTTP."""
@@ -382,15 +419,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def waiting_since(self) -> float:
         """When the server started to wait for a request; connections that had one sort last."""
-        return float("inf") if self._since is None else self._since
+        return float("inf") if self._incomplete_since is None else self._incomplete_since
 
     def _may_respond(self) -> bool:
         """Whether a response can be written now: none is in progress, and this request had none."""
-        if self._held is not None:
+        if self._held is not None:  # a request is held only while no other response is in progress
             return True
-        if self._in_head:
+        if self._in_head:  # this request has no cycle yet: ``cycle`` belongs to the one before it
             return self.is_waiting()
-        cycle: Any = self.cycle
+        cycle: Any = self.cycle  # of this request; it is in the pipeline if another response is in progress
         return not self.pipeline and (cycle is None or not cycle.response_started)
 
     def _check_later(self) -> None:
@@ -408,13 +445,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._check_later()
 
     def _is_late(self, now: float) -> bool:
+        """Whether a head or body is incomplete for too long, counted from the first check that found it so."""
         is_partial = not self._in_head or self._room < self._head_room
         if self.flow.read_paused:  # a client is not late while the server does not read
-            self._since = None
-        elif self._since is None:
-            self._since = now if is_partial else None
+            self._incomplete_since = None
+        elif self._incomplete_since is None:
+            self._incomplete_since = now if is_partial else None
         else:
-            return now - self._since >= self._limits.max_request_seconds
+            return now - self._incomplete_since >= self._limits.max_request_seconds
         return False
 
     def _refuse(self, status: HTTPStatus) -> None:
@@ -437,9 +475,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _stop_responding(self) -> None:
         """Tell the application that the client is gone. uvicorn does that only for the newest request."""
-        if self._current is not None:
-            self._current.disconnected = True
-            self._current.message_event.set()
+        if self._responding is not None:
+            self._responding.disconnected = True
+            self._responding.message_event.set()
 
 
 class SessionShares:
