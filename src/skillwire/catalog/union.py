@@ -90,7 +90,22 @@ class Home(NamedTuple):
 
 
 class Claims:
-    """Claims on paths, cached for one request."""
+    """Which source claims which path, cached for one request.
+
+    For example, the sources ``a`` and ``b`` both have ``refunds``. ``b`` also has ``notes``, ``refunds/eu`` and
+    ``a/tools``. Neither has a prefix.
+
+    ============== ============ ================================= ==============================
+    path           claimed by   contested                         visible at
+    ============== ============ ================================= ==============================
+    ``notes``      ``b``        no                                ``notes``
+    ``refunds``    ``a``, ``b`` yes: claimed twice                ``a/refunds``, ``b/refunds``
+    ``refunds/eu`` ``b``        yes: inside ``refunds`` of ``a``  ``b/refunds/eu``
+    ``a/tools``    none         no                                ``b/a/tools``
+    ============== ============ ================================= ==============================
+
+    The source ``b`` may not claim ``a/tools``: there it would be confused with a skill ``tools`` of ``a``.
+    """
 
     def __init__(self, mounts: Sequence[Mount], scheme: str) -> None:
         self._mounts = mounts
@@ -99,7 +114,7 @@ class Claims:
         self._known: dict[str, list[Mount]] = {}
 
     async def of(self, path: str) -> list[Mount]:
-        """The sources that claim ``path``."""
+        """The sources that claim ``path``: those that may, and have a skill there."""
         if path not in self._known:
             self._known[path] = [
                 mount
@@ -109,19 +124,20 @@ class Claims:
         return self._known[path]
 
     def may_claim(self, mount: Mount, path: str) -> bool:
-        """Whether ``mount`` may serve ``path`` unqualified: its first segment is not the label of another source.
+        """Whether ``mount`` may serve a skill at ``path``, without its label before it, if it has one there.
 
-        Its own label is allowed only if its prefix begins with it.
+        It may not if the path begins with a label: that of another source, or its own. For its own label there is
+        one exception: its prefix begins with it, so all its paths do.
         """
         owner = self._by_label.get(path.partition("/")[0])
         return owner is None or (owner is mount and mount.prefix.partition("/")[0] == mount.label)
 
     async def is_contested(self, path: str) -> bool:
         """Whether more than one source claims ``path``, or one claims it inside another's skill."""
-        if len(self._mounts) < 2:
+        if len(self._mounts) < 2:  # one source cannot collide
             return False
         mounts = set(await self.of(path))
-        above = path.rpartition("/")[0] if mounts else ""
+        above = path.rpartition("/")[0] if mounts else ""  # without a claim on the path, nothing to compare
         while above and len(mounts) < 2:
             mounts.update(await self.of(above))
             above = above.rpartition("/")[0]
@@ -141,7 +157,10 @@ class Claims:
         return mount.qualified(path)
 
     async def home(self, path: str, uri: str) -> Home | None:
-        """The skill visible at exactly ``path``. ``NotFoundError`` with the candidates if it is contested."""
+        """The skill visible at exactly ``path``. ``NotFoundError`` with the candidates if it is contested.
+
+        A skill is visible at its own path or below its source's label, never at both.
+        """
         mounts = await self.of(path)
         if mounts and await self.is_contested(path):
             visible = [await self.visible_path(mount, path) for mount in mounts]
@@ -149,11 +168,12 @@ class Claims:
             raise NotFoundError("skill-ambiguous", f"{uri!r:.300} is ambiguous", f"use {candidates}")
         if mounts:
             return Home(mounts[0], mounts[0].inner(path) or "", path)
-        label, _, rest = path.partition("/")
+        label, _, rest = path.partition("/")  # no source claims it: perhaps it is a path below a label
         mount = self._by_label.get(label)
         inner = mount.inner(rest) if mount else None
         if mount is None or not inner or not await self._has(mount, inner):
             return None
+        # ``a/refunds`` is the URI of ``refunds`` of ``a`` only while ``refunds`` is contested.
         return Home(mount, inner, path) if await self.visible_path(mount, rest) == path else None
 
     async def home_around(self, path: str, uri: str) -> Home | None:
