@@ -9,6 +9,14 @@ them, they are read before a client requests them (V5). Other skills with gaps a
   If they differ then, a new snapshot is taken (A2).
 - A snapshot is kept until the upstream changes its listed entry, also over a restart. It is dropped when the
   upstream promises digests itself, or the policy no longer lists the skill (R2).
+
+One skill has up to four entries here:
+
+- *listed*: from the upstream's listing. It is saved with the snapshot, to notice that the upstream changed it.
+- *known*: the upstream's fullest entry that is in memory. Some dialects list short entries, without files. Whether
+  a skill needs a snapshot is decided by this one.
+- *the entry of the snapshot*: the files that were read, with the gateway's digests.
+- *served*: the entry of the snapshot with the metadata of the known one. Without a snapshot, the known one.
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -75,10 +83,25 @@ class SkillSnapshot:
     entry: SkillEntry
     listed: SkillEntry
 
-    def with_meta_of(self, listed: SkillEntry) -> SkillEntry:
+    def with_meta_of(self, known: SkillEntry) -> SkillEntry:
         """The entry with the current metadata of the skill."""
-        meta = {**listed.meta.meta, SNAPSHOT: self.entry.meta.meta[SNAPSHOT]}
-        return replace(self.entry, meta=replace(listed.meta, meta=meta))
+        meta = {**known.meta.meta, SNAPSHOT: self.entry.meta.meta[SNAPSHOT]}
+        return replace(self.entry, meta=replace(known.meta, meta=meta))
+
+
+class _Served(NamedTuple):
+    """A served entry, and the two objects that it was made of."""
+
+    entry: SkillEntry
+    known: SkillEntry
+    snapshot: SkillSnapshot
+
+
+class _Failure(NamedTuple):
+    """Why there is no snapshot of the skill that was listed like this."""
+
+    listed: SkillEntry
+    error: SkillwireError
 
 
 class MaterializedCatalog(WrapperCatalog):
@@ -99,9 +122,9 @@ class MaterializedCatalog(WrapperCatalog):
         self._saved = saved
         self._limits = limits
         self._snapshots: dict[SkillUri, SkillSnapshot] = {}
-        self._failed: dict[SkillUri, tuple[SkillEntry, SkillwireError]] = {}
-        # The served entries, by root: caches further out need the same object for the same entry and snapshot.
-        self._served: dict[SkillUri, tuple[SkillEntry, SkillSnapshot, SkillEntry]] = {}
+        self._failed: dict[SkillUri, _Failure] = {}
+        # Caches around this catalog compare entries by identity, so an entry is made once and kept.
+        self._served: dict[SkillUri, _Served] = {}
         self._is_saved = True
         self._wake = anyio.Event()
         self._feed = ChangeFeed()
@@ -184,23 +207,24 @@ class MaterializedCatalog(WrapperCatalog):
     async def _snapshot_at(self, uri: str) -> SkillEntry | None:
         place = parse_uri(uri)
         snapshot = self._snapshots.get(place.parent) if place.segments[-1] == SKILL_MD else None
+        # After a restart the upstream's entry may not be in memory yet. Then the saved listed one takes its place.
         known = None if snapshot is None else await self._known(snapshot.listed)
         return None if known is None or not self._needs_snapshot(known) else self._serve(known)
 
     async def _known(self, entry: SkillEntry) -> SkillEntry:
-        """The fullest known entry of a skill that may need a snapshot: some dialects list short entries."""
+        """The known entry of a skill that may need a snapshot; ``entry`` if there is none in memory."""
         return await self.inner.peek_skill(entry.uri) or entry if self._needs_snapshot(entry) else entry
 
-    def _serve(self, entry: SkillEntry) -> SkillEntry:
-        """The snapshot of a skill with the metadata of ``entry``; ``entry`` if there is no snapshot."""
-        root = root_of(entry.uri)
+    def _serve(self, known: SkillEntry) -> SkillEntry:
+        """The served entry of a skill: from its snapshot, or ``known`` if it has or needs none."""
+        root = root_of(known.uri)
         snapshot = self._snapshots.get(root)
-        if snapshot is None or not self._needs_snapshot(entry):
-            return entry
+        if snapshot is None or not self._needs_snapshot(known):
+            return known
         served = self._served.get(root)
-        if served is None or served[0] is not entry or served[1] is not snapshot:
-            served = self._served[root] = (entry, snapshot, snapshot.with_meta_of(entry))
-        return served[2]
+        if served is None or served.known is not known or served.snapshot is not snapshot:
+            served = self._served[root] = _Served(snapshot.with_meta_of(known), known, snapshot)
+        return served.entry
 
     def _needs_snapshot(self, entry: SkillEntry) -> bool:
         return bool(entry.gaps) and self._is_selected(entry)
@@ -243,11 +267,13 @@ class MaterializedCatalog(WrapperCatalog):
         for root in self._failed.keys() - listed.keys():
             del self._failed[root]
         for root, entry in listed.items():
-            known, failed = self._snapshots.get(root), self._failed.get(root)
-            is_current = known is not None and is_same(known.listed, entry)
+            snapshot, failure = self._snapshots.get(root), self._failed.get(root)
+            is_current = snapshot is not None and is_same(snapshot.listed, entry)
             # Another failure than that of the upstream happens again until the entry changes.
             is_final = (
-                failed is not None and is_same(failed[0], entry) and not isinstance(failed[1], UpstreamError)
+                failure is not None
+                and is_same(failure.listed, entry)
+                and not isinstance(failure.error, UpstreamError)
             )
             if not is_current and not is_final:
                 await self._take(root, entry)
@@ -267,8 +293,8 @@ class MaterializedCatalog(WrapperCatalog):
         except SkillwireError as raised:
             log.info("no snapshot of %s from %r: %s", entry.uri, self._label, raised.message)
             error = raised if isinstance(raised, _OWN_ERRORS) else safe_error(raised, self._label, entry.uri)
-            before, self._failed[root] = self._failed.get(root), (entry, error)
-            if before is None or before[1].message != error.message:
+            before, self._failed[root] = self._failed.get(root), _Failure(entry, error)
+            if before is None or before.error.message != error.message:
                 self._feed.publish(Change(changed=frozenset({entry.uri})))  # so that problems are reported again
             return
         self._failed.pop(root, None)
