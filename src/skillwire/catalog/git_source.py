@@ -166,12 +166,16 @@ def _check_no_secret(place: SplitResult) -> None:
 
 
 def _without_ref(address: str) -> str:
-    """``address`` without ``@ref``. An ``@`` before the host of a URL, or of ``git@host:path``, is not a ref."""
-    beginning = _AUTHORITY.match(address.removeprefix("git+"))
-    start = beginning.end() + len(address) - len(address.removeprefix("git+")) if beginning else 0
-    if "@" not in address[start:] or (not beginning and os.path.exists(address)):
+    """``address`` without ``@ref``. An ``@`` before the host of a URL, or of ``git@host:path``, is not a ref.
+
+    So only the path is searched: ``acme/skills@v1`` in ``git+ssh://git@example.com/acme/skills@v1``, ``skills`` in
+    ``git@example.com:skills`` (no ref), and all of ``acme/skills@v1``.
+    """
+    authority = _AUTHORITY.match(address, len("git+") if address.startswith("git+") else 0)
+    path = address[authority.end() :] if authority else address
+    if "@" not in path or (not authority and os.path.exists(address)):  # the name of a folder may have an @
         return address
-    return address[: address.rindex("@")]
+    return address.rpartition("@")[0]
 
 
 def _is_bare(path: str) -> bool:
