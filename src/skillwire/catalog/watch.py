@@ -61,18 +61,16 @@ async def watch_folder(
     root: Path, *, recursive: bool = True, is_large: bool = False
 ) -> AsyncGenerator[tuple[str, ...] | None]:
     """Batches of changed paths, relative to ``root``. ``None`` means that anything may have changed."""
+    sources = [_watch_here(root, recursive=recursive)]  # never ends
     if is_large:
-        async with aclosing(_watch_elsewhere(root)) as batches:
+        sources.insert(0, _watch_elsewhere(root))
+    for source in sources:
+        async with aclosing(source) as batches:
             async for batch in batches:
                 paths = None if batch is None else tuple(_relevant(root, batch))
                 if paths or paths is None:
                     yield paths
         log.info("the process that watches the folder %r ended; watching it in this process", root.name)
-    async with aclosing(_watch_here(root, recursive=recursive)) as batches:
-        async for batch in batches:
-            paths = None if batch is None else tuple(_relevant(root, batch))
-            if paths or paths is None:
-                yield paths
 
 
 async def _watch_here(root: Path, *, recursive: bool) -> AsyncGenerator[list[str] | None]:
