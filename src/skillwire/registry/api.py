@@ -89,7 +89,7 @@ class _SkillPath(Convertor[str]):
     regex = "[a-z0-9][a-z0-9-]*(?:/[a-z0-9][a-z0-9-]*)+"
 
     def convert(self, value: str) -> str:
-        """The path, as it is in the URL."""
+        """The path, unchanged."""
         return value
 
     def to_string(self, value: str) -> str:

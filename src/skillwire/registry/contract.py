@@ -9,8 +9,8 @@ Every implementation passes ``tests/contracts/test_registry_contract.py``, on SQ
 - A method with an ``Identity`` answers as if everything that this identity may not read did not exist: with the
   same result, made by the same steps (no error, size, count, order or digest depends on it).
 - Methods for changes check the permission of the actor. Without ``read`` the answer is ``NotFoundError``, with
-  ``read`` but without the needed action it is ``ApprovalError`` (``registry-forbidden``). A change that does not
-  fit what is there (a used number, a yanked version) is a ``ConflictError``.
+  ``read`` but without the needed action it is ``ApprovalError`` (``registry-forbidden``). A change that the
+  stored versions do not allow (a used number, a yanked version) is a ``ConflictError``.
 - In a reviewed namespace, a version that was not approved is visible only to those who may publish, review or
   manage there. To all others it does not exist.
 - ``clock`` is a number that grows with every change, and is never less than that of an earlier answer.

@@ -28,7 +28,7 @@ PUBLIC: Final = "@@"
 """The word in the index of each public skill. Words of texts have no ``@``."""
 
 MOST_MATCHES: Final = 200
-"""A word that more visible skills have does not lead a search, if a rarer one is there."""
+"""The leading words of a search (see ``search``) match at most so many visible skills together."""
 
 _MOST_KEYS = 500
 _MOST_WORDS = 16

@@ -44,7 +44,7 @@ def manifest_from_bytes(data: bytes, digest: str) -> Manifest:
 
 
 def release_to_bytes(release: Release) -> bytes:
-    """A version as it is served."""
+    """A version as JSON, in the form that a store keeps and returns."""
     fields = {
         "path": release.path,
         "version": release.version,
