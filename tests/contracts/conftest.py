@@ -22,8 +22,9 @@ from skillwire.client.connect import connect
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
+from skillwire.gateway.approval_view import ApprovalView
+from skillwire.gateway.audit_log import AuditLog
 from skillwire.gateway.config import Plan
-from skillwire.gateway.store_tasks import ApprovalView, AuditLog
 from skillwire.gateway.upstream import prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.lowlevel import GeneratedCatalog, package_catalog

@@ -15,8 +15,8 @@ from gateway.stage import SECONDS, gateway_of, hostile, source
 from gateway.test_elicitation import ADMIT, FLAT, NOTES, Person, wire_of
 from host.stage import make_dynamic, rotate
 from rules import rule
-from skillwire.gateway import store_tasks as approval_queue
-from skillwire.gateway.store_tasks import QUESTION_SECONDS
+from skillwire.gateway import approval_queue
+from skillwire.gateway.approval_queue import QUESTION_SECONDS
 from skillwire.host.approvals import Answer
 from skillwire.host.desk import give_answer
 from trees import skill_md
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interaction.conftest import Wire
+    from skillwire.gateway.approval_queue import RequestedSkill
     from skillwire.gateway.gateway import Gateway
-    from skillwire.gateway.store_tasks import RequestedSkill
     from skillwire.store.contract import Question
 
 pytestmark = pytest.mark.anyio

@@ -15,8 +15,8 @@ from host.stage import rotate
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import Skills
+from skillwire.gateway.approval_queue import content_name
 from skillwire.gateway.elicitation import APPROVE_FIELD
-from skillwire.gateway.store_tasks import content_name
 from skillwire.server.skills import build_server
 from skillwire.skill.approval import fingerprint_of
 

@@ -47,7 +47,7 @@ from skillwire.errors import (
     StoreError,
     VerificationError,
 )
-from skillwire.gateway.store_tasks import content_name
+from skillwire.gateway.approval_queue import content_name
 from skillwire.gateway.upstream import SNAPSHOT
 from skillwire.host.approvals import is_outdated
 from skillwire.skill.approval import covers
@@ -60,8 +60,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from skillwire.catalog.uri_map import UriMap
+    from skillwire.gateway.approval_view import ApprovalView
+    from skillwire.gateway.audit_log import AuditLog
     from skillwire.gateway.config import Plan
-    from skillwire.gateway.store_tasks import ApprovalView, AuditLog
     from skillwire.host.approvals import Approvals
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval

@@ -6,8 +6,8 @@ the review of the skill. An approval is stored for exactly the content of the fo
 client, and the request is answered. A decline is logged, and the same requester is not asked again for a while.
 
 If a client cannot be asked, it gets an error that names the command for the operator, and a question for the
-operator is added to the ``ApprovalQueue`` (``store_tasks.py``). There are no further questions about content that
-the operator declined.
+operator is added to the ``ApprovalQueue`` (``approval_queue.py``). There are no further questions about content
+that the operator declined.
 
 - Handshake era: the form is a request to the client, sent while the client's own request waits.
 - Stateless era: the response to ``resources/read``, ``tools/call`` and ``prompts/get`` is ``input_required``, and
@@ -39,7 +39,7 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS
 
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError
-from skillwire.gateway.store_tasks import RequestedSkill, content_name
+from skillwire.gateway.approval_queue import RequestedSkill, content_name
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.dialect import is_modern
 from skillwire.server.sdk_compat import connection_of

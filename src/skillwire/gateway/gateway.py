@@ -19,11 +19,13 @@ from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import address_of
 from skillwire.errors import StoreError
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
+from skillwire.gateway.approval_queue import ApprovalQueue
+from skillwire.gateway.approval_view import ApprovalView
+from skillwire.gateway.audit_log import AuditLog
 from skillwire.gateway.config import plan_gateway
 from skillwire.gateway.elicitation import Elicitation
 from skillwire.gateway.federation import FederatedCatalog, Upstream, uri_map_of
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
-from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.host.state import USER, check_state, expanded_state, open_cache, open_store, several
