@@ -137,19 +137,21 @@ async def _serve_http(
     from skillwire.server.http import listen
 
     settings = settings_of(arguments, watch=False)
-    listener = listen(*address)
-    anybody = is_open(listener, settings.access)
-    async with run_gateway(plan, state_of(arguments)) as gateway:
-        page = page_of(arguments)
-        http = build_http_server(gateway.catalog, listener, settings, page=page, gateway=gateway)
-        enable_access_log(arguments)
-        print_connect_help(arguments, http.url, printer, is_open=anybody)
-        if plan.policy.approvers and anybody:
-            printer.talk("note: 'approvers' in the policy has no effect without --access: clients have no names")
-        async with anyio.create_task_group() as group:
-            group.start_soon(_report, gateway, arguments, printer)
-            await http.run(signals)
-            group.cancel_scope.cancel()
+    with listen(*address) as listener:
+        anybody = is_open(listener, settings.access)
+        async with run_gateway(plan, state_of(arguments)) as gateway:
+            page = page_of(arguments)
+            http = build_http_server(gateway.catalog, listener, settings, page=page, gateway=gateway)
+            enable_access_log(arguments)
+            print_connect_help(arguments, http.url, printer, is_open=anybody)
+            if plan.policy.approvers and anybody:
+                printer.talk(
+                    "note: 'approvers' in the policy has no effect without --access: clients have no names"
+                )
+            async with anyio.create_task_group() as group:
+                group.start_soon(_report, gateway, arguments, printer)
+                await http.run(signals)
+                group.cancel_scope.cancel()
     printer.talk("stopped")
 
 

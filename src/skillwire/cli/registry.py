@@ -92,22 +92,22 @@ async def _serve_http(
     from skillwire.server.http import HttpServer, listen
 
     options = RegistryOptions(settings, arguments.name, public_url=arguments.public_url)
-    listener = listen(*address)
-    async with open_registry(arguments.database, state_of(arguments), options) as registry:
-        token = None if settings.admins else await make_administrator(registry.store, only_first=True)
-        server = HttpServer(registry.web_app(), listener)
-        enable_access_log(arguments)
-        mcp = arguments.public_url or server.url
-        url = mcp.removesuffix("/mcp")
-        if arguments.json:
-            printer.json({"url": url, "mcp": f"{url}/mcp", "token": token})
-            sys.stdout.flush()
-        elif token is not None:
-            printer.talk(f"token of the administrator (shown only once): {token}")
-        printer.talk(f"sign in:         skillwire registry login {shlex.quote(url)}")
-        printer.talk(f"list the skills: skillwire list {shlex.quote(url)}/mcp")
-        printer.talk(f"listening at {url} (Ctrl-C stops)")
-        await server.run(signals)
+    with listen(*address) as listener:
+        async with open_registry(arguments.database, state_of(arguments), options) as registry:
+            token = None if settings.admins else await make_administrator(registry.store, only_first=True)
+            server = HttpServer(registry.web_app(), listener)
+            enable_access_log(arguments)
+            mcp = arguments.public_url or server.url
+            url = mcp.removesuffix("/mcp")
+            if arguments.json:
+                printer.json({"url": url, "mcp": f"{url}/mcp", "token": token})
+                sys.stdout.flush()
+            elif token is not None:
+                printer.talk(f"token of the administrator (shown only once): {token}")
+            printer.talk(f"sign in:         skillwire registry login {shlex.quote(url)}")
+            printer.talk(f"list the skills: skillwire list {shlex.quote(url)}/mcp")
+            printer.talk(f"listening at {url} (Ctrl-C stops)")
+            await server.run(signals)
 
 
 @verb(

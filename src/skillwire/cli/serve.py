@@ -99,16 +99,16 @@ def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) ->
     from skillwire.server.signals import StopSignals
 
     settings = _settings(arguments)
-    listener = listen(host, port)
-    catalog = _read(arguments, printer)
-    signals = StopSignals()
-    signals.install()
-    anyio.run(partial(print_served, catalog, printer, verbose=arguments.verbose))
-    http = build_http_server(catalog, listener, settings, page=page_of(arguments))
-    enable_access_log(arguments)
-    print_connect_help(arguments, http.url, printer, is_open=is_open(listener, settings.access))
-    _collect_garbage_again()
-    anyio.run(http.run, signals)
+    with listen(host, port) as listener:
+        catalog = _read(arguments, printer)
+        signals = StopSignals()
+        signals.install()
+        anyio.run(partial(print_served, catalog, printer, verbose=arguments.verbose))
+        http = build_http_server(catalog, listener, settings, page=page_of(arguments))
+        enable_access_log(arguments)
+        print_connect_help(arguments, http.url, printer, is_open=is_open(listener, settings.access))
+        _collect_garbage_again()
+        anyio.run(http.run, signals)
     printer.talk("stopped")
 
 
