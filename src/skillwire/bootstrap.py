@@ -398,7 +398,7 @@ def is_open(listener: socket.socket, access: Access | None) -> bool:
 
 @asynccontextmanager
 async def open_registry(
-    database: str | None, state: Path, options: RegistryOptions | None = None
+    database: str | Path | None, state: Path, options: RegistryOptions | None = None
 ) -> AsyncGenerator[Registry]:
     """Open the registry in a PostgreSQL database, or in a file of the state folder."""
     from skillwire.registry.app import Registry

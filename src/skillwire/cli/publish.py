@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.cli.command import JSON, Arguments, Exit, Place, argument, flag, option, verb
 from skillwire.cli.diff import print_difference
-from skillwire.cli.host_session import STATE
 from skillwire.cli.printer import Printer, counted, line, size_of
 from skillwire.cli.prompts import can_ask, confirm
-from skillwire.cli.registry_session import run_with_registry
+from skillwire.cli.registry_session import STATE, run_with_registry
 from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:

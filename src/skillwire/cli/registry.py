@@ -17,6 +17,7 @@ from skillwire.cli.command import (
     FILE,
     JSON,
     Arguments,
+    DatabasePlace,
     Exit,
     Line,
     Noun,
@@ -28,9 +29,8 @@ from skillwire.cli.command import (
     silence_libraries,
     verb,
 )
-from skillwire.cli.host_session import STATE, state_of
 from skillwire.cli.printer import Printer, counted, line, listed
-from skillwire.cli.registry_session import REGISTRY_OPTIONS, read_logins, run_with_registry
+from skillwire.cli.registry_session import REGISTRY_OPTIONS, STATE, folder_of, read_logins, run_with_registry
 from skillwire.cli.server_session import enable_access_log, parse_address
 from skillwire.errors import FormatError, NotFoundError
 
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from skillwire.registry.model import SkillRef
 
 DATABASE = option(
-    "--database", metavar="URL", help="postgresql://…, for any number of replicas (default: a file in --state)"
+    "--database",
+    type=DatabasePlace(),
+    metavar="URL",
+    help="postgresql://…, for any number of replicas (default: a file in --state)",
 )
 SKILL = argument("skill", "NAMESPACE/NAME", "a skill, such as acme/refunds")
 VERSION = argument("version", "SKILL@VERSION", "a version, such as acme/refunds@1.2.0")
@@ -93,7 +96,7 @@ async def _serve_http(
 
     options = RegistryOptions(settings, arguments.name, public_url=arguments.public_url)
     with listen(*address) as listener:
-        async with open_registry(arguments.database, state_of(arguments), options) as registry:
+        async with open_registry(arguments.database, folder_of(arguments), options) as registry:
             token = None if settings.admins else await make_administrator(registry.store, only_first=True)
             server = HttpServer(registry.web_app(), listener)
             enable_access_log(arguments)
@@ -163,7 +166,7 @@ def _with_store(arguments: Arguments, work: Callable[[RegistryStore], Awaitable[
     async def run() -> None:
         from skillwire.bootstrap import open_registry
 
-        async with open_registry(arguments.database, state_of(arguments)) as registry:
+        async with open_registry(arguments.database, folder_of(arguments)) as registry:
             await work(registry.store)
 
     run_async(run)

@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import JSON, Arguments, Work, option, run_async
-from skillwire.cli.host_session import STATE, state_of
+from skillwire.cli.command import JSON, Arguments, DatabasePlace, Work, option, run_async
+from skillwire.cli.host_session import state_of
 from skillwire.errors import FormatError, StoreError
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
     from skillwire.cli.printer import Printer
 
+STATE = option(
+    "--state",
+    type=DatabasePlace(),
+    metavar="DIR",
+    help="the state folder (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
+)
 TOKEN_VARIABLE = "SKILLWIRE_TOKEN"  # noqa: S105 - the name of a variable
 REGISTRY_VARIABLE = "SKILLWIRE_REGISTRY"
 REGISTRY_OPTIONS = (
@@ -46,9 +52,21 @@ class Logins:
         replace_file(self.path, json.dumps(document, indent=2).encode(), mode=0o600)
 
 
+def folder_of(arguments: Arguments) -> Path:
+    """Return the state folder, which has the sign-ins, and a registry without ``--database``."""
+    state = state_of(arguments)
+    if isinstance(state, str):
+        raise FormatError(
+            "state-not-folder",
+            "--state must be a folder here: it has your sign-ins, and a registry without --database",
+            "write --state DIR; a registry serves a database with: skillwire registry --database URL",
+        )
+    return state
+
+
 def read_logins(arguments: Arguments) -> Logins:
     """Read the stored sign-ins."""
-    path = state_of(arguments) / "registries.json"
+    path = folder_of(arguments) / "registries.json"
     try:
         document: Any = json.loads(path.read_bytes())
         tokens = {str(url): str(each["token"]) for url, each in document["registries"].items()}

@@ -22,7 +22,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals, declines
-from skillwire.host.origins import ServerOrigin, has_other
+from skillwire.host.origins import has_other
 from skillwire.skill.approval import Approval, change_since, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_files
 from skillwire.skill.uri import is_within, parse_uri, path_in_skill, reference_kind, resolve_reference, skill_root
@@ -321,7 +321,7 @@ class Loader:
         """The names directly inside a directory: from the manifest (W3), or from the server if it gives none."""
         root = skill_root(parse_uri(skill.entry.uri))
         children = None
-        if isinstance(skill.origin, ServerOrigin) and not skill.entry.is_complete and not skill.entry.is_named:
+        if not skill.entry.is_complete and not skill.entry.is_named:  # then the entry does not list all files
             children = await skill.origin.ask_directory("/".join([str(root), *([path] if path else [])]))
         if children is not None:
             names = [child.name + ("/" if child.is_directory else "") for child in children]

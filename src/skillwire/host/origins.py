@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Change
     from skillwire.client.connect import ConnectTarget
+    from skillwire.client.dialects.contract import Children
     from skillwire.client.remote import CatalogState
     from skillwire.limits import Limits
     from skillwire.skill import Diagnostic, SkillEntry
@@ -127,6 +128,10 @@ class FolderOrigin:
     async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:  # noqa: ARG002
         """The current bytes of one file: the user may have edited it after the skill was loaded."""
         return (await self._catalog.read_file(uri)).data
+
+    async def ask_directory(self, uri: str) -> Children | None:  # noqa: ARG002
+        """Nothing: the entries of a folder have all files."""
+        return None
 
     async def settle(self) -> None:
         """Do nothing: the folder was read when it was added."""
