@@ -326,7 +326,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Pat
     await store.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 async def registry(request: pytest.FixtureRequest) -> AsyncIterator[RegistryStore]:
     if request.param == "sqlite":
         yield SqlRegistryStore(SqliteDatabase.memory(SCHEMA))

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 SKILL_MD = digest_of(b"---\nname: refunds\ndescription: Handles refunds for customers.\n---\nVersion 1.0.0.\n")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "registry.db")
