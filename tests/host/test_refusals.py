@@ -34,7 +34,15 @@ FILES = [
 ]
 ERRORS = {name for name in vars(skillwire.errors) if name.endswith("Error")}
 # A caller's mistake, not something that was kept from them: no rule of the protocol is about it.
-MISTAKES = {"policy-invalid", "tool-unknown", "argument-invalid", "host-closed", "not-text", "tool-shape-unknown"}
+MISTAKES = {
+    "policy-invalid",
+    "rule-invalid",
+    "tool-unknown",
+    "argument-invalid",
+    "host-closed",
+    "not-text",
+    "tool-shape-unknown",
+}
 
 
 def errors_in(path: Path) -> list[Raised]:

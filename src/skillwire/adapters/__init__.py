@@ -11,6 +11,18 @@ host's tools without this gate.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def harmless_names(names: Collection[str]) -> frozenset[str]:
+    """The names of the tools that are not gated. Text is refused: ``"oil" in "boil"`` is true."""
+    if isinstance(names, str):
+        raise TypeError(f"'harmless' is text; give a list of names: harmless=[{names!r}]")
+    return frozenset(names)
+
 
 def missing(extra: str, error: ImportError) -> ImportError:
     """The error for an environment without the framework, or with one that is too old."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.adapters import missing
+from skillwire.adapters import harmless_names, missing
 
 try:
     import agent_framework as af
@@ -60,7 +60,7 @@ class _SkillTool(af.FunctionTool):
 class _Gate(af.FunctionMiddleware):
     def __init__(self, host: Conversation, harmless: Collection[str]) -> None:
         self._host = host
-        self._harmless = harmless
+        self._harmless = harmless_names(harmless)
 
     async def process(
         self, context: af.FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]

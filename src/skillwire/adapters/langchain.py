@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.adapters import missing
+from skillwire.adapters import harmless_names, missing
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -36,7 +36,7 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.tools = [_tool(host, tool) for tool in host.tools("mcp")]
         self._host = host
-        self._harmless = frozenset(harmless)
+        self._harmless = harmless_names(harmless)
 
     async def awrap_model_call(
         self,

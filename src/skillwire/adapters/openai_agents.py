@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.adapters import missing
+from skillwire.adapters import harmless_names, missing
 
 try:
     from agents import Agent, CustomTool, FunctionTool, Handoff, LocalShellTool, ShellTool, UserError
@@ -39,6 +39,7 @@ class SkillsAgent(Agent[Any]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.harmless = harmless_names(self.harmless)
         self._check_handoffs()
         others = [self._gated(tool) for tool in self.tools if not isinstance(tool, _SkillTool)]
         self.tools = [*(_skill_tool(self.host, tool) for tool in self.host.tools("mcp")), *others]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, core_schema
 
-from skillwire.adapters import missing
+from skillwire.adapters import harmless_names, missing
 from skillwire.host.context import LOAD
 
 try:
@@ -43,6 +43,9 @@ class SkillsCapability(AbstractCapability[Any]):
 
     host: Conversation
     harmless: Collection[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.harmless = harmless_names(self.harmless)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:

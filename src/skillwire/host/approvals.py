@@ -10,15 +10,15 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from inspect import isawaitable, iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from anyio import to_thread
 
-from skillwire.errors import ApprovalError, SkillwireError
+from skillwire.errors import ApprovalError, FormatError, SkillwireError
 from skillwire.skill.approval import (
     Approval,
     ContentChange,
@@ -35,7 +35,7 @@ from skillwire.store.contract import LogLine, newest_line
 from skillwire.telemetry import span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
@@ -126,6 +126,10 @@ class Answer:
     recorded: bool = False
     user: str = ""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.grants, str):  # "oil" in "boil" is true
+            raise TypeError(f"'grants' is text; give a set of names: grants=frozenset([{self.grants!r}])")
+
 
 Ask: TypeAlias = Callable[[ApprovalRequest], Answer | bool | Awaitable[Answer | bool]]
 """Asks a person. A plain function runs in a thread, so that it may block, for example in ``input``."""
@@ -133,18 +137,43 @@ AsyncAsk: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
 Reader: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalRequest]]
 
 
+_DEFAULTS: dict[RequestKind, Decision] = {
+    "load": "ask",
+    "dynamic": "deny",
+    "execute": "ask",
+    "tool": "ask",
+    "cross-origin": "deny",
+}
+
+
+def _check_decision(kind: str, decision: str) -> None:
+    """Refuse a misspelled rule: it would never match, or decide something else than it says."""
+    for what, given, known in (("kind", kind, get_args(RequestKind)), ("decision", decision, get_args(Decision))):
+        if given not in known:
+            raise FormatError(
+                "rule-invalid", f"{given!r:.80} is not the {what} of a rule", f"choose from {', '.join(known)}"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A decision for the skills whose origin and path match; ``*`` matches any text."""
 
     decision: Decision
-    origin: str = "*"
-    path: str = "*"
+    origin: str = "*"  # the label of the origin
+    path: str = "*"  # the path of the skill, such as acme/billing/refunds
     kind: RequestKind = "load"
+
+    def __post_init__(self) -> None:
+        _check_decision(self.kind, self.decision)
 
     def matches(self, kind: RequestKind, origin: str, path: str) -> bool:
         """Whether the rule applies to this kind of request for the skill at ``path``."""
         return self.kind == kind and fnmatchcase(origin, self.origin) and fnmatchcase(path, self.path)
+
+
+def _are_rules(value: object) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(each, Rule) for each in cast("Sequence[object]", value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +186,14 @@ class Policy:
     """
 
     rules: Sequence[Rule] = ()
-    defaults: dict[RequestKind, Decision] = field(
-        default_factory=lambda: {
-            "load": "ask",
-            "dynamic": "deny",
-            "execute": "ask",
-            "tool": "ask",
-            "cross-origin": "deny",
-        }
-    )
+    defaults: Mapping[RequestKind, Decision] = field(default_factory=dict["RequestKind", "Decision"])
+
+    def __post_init__(self) -> None:
+        if not _are_rules(self.rules):
+            raise TypeError("'rules' is a list of rules: Policy([Rule('deny', path='acme/refunds')])")
+        for kind, decision in self.defaults.items():
+            _check_decision(kind, decision)
+        object.__setattr__(self, "defaults", {**_DEFAULTS, **self.defaults})
 
     def decide(self, request: ApprovalRequest) -> Decision:
         """The decision about ``request``."""
@@ -227,6 +255,8 @@ class Approvals:
     """Requests, stores, finds and revokes approvals."""
 
     def __init__(self, store: Store, policy: Policy | None = None, ask: Ask = cannot_ask) -> None:
+        if policy is not None and not isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("'policy' is a Policy: Policy([Rule('deny', path='acme/refunds')])")
         self._store = store
         self._policy = policy or Policy()
         self._ask = ask
