@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skillwire.errors import SkillwireError
-from skillwire.registry.api import LARGEST_BLOB, RegistryApi, new_token
+from skillwire.registry.api.accounts import new_token
+from skillwire.registry.api.routes import RegistryApi
+from skillwire.registry.api.skills import LARGEST_BLOB
 from skillwire.registry.catalog import EVERYTHING, Changes, RegistryCatalog, RegistryViews
 from skillwire.registry.documents import TokenBody
 from skillwire.registry.identity import Identities, IdentityLayer, current_identity

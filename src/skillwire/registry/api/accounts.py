@@ -1,0 +1,103 @@
+"""The caller: who it is, its tokens, and what it may read in the audit log."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from skillwire.errors import ApprovalError, FormatError
+from skillwire.registry import documents as docs
+from skillwire.registry.api.call import MOST_LINES, Answer, Call, Operation
+from skillwire.registry.contract import TokenInfo
+from skillwire.registry.identity import TOKEN_PREFIX, parse_subject
+from skillwire.server.access import digest_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skillwire.registry.model import Actor
+
+_DAY = 86_400
+
+
+async def whoami(call: Call) -> Answer:
+    """Who the caller is."""
+    who = call.actor.identity
+    return {
+        "name": who.name,
+        "principals": sorted(who.principals),
+        "admin": who.is_admin,
+        "namespace": who.namespace,
+        "actions": None if who.actions is None else sorted(who.actions),
+    }
+
+
+async def tokens(call: Call) -> Answer:
+    """The caller's tokens."""
+    _demand_caller(call)
+    return {"tokens": [docs.token_json(each) for each in await call.store.tokens(call.actor)]}
+
+
+async def make_token(call: Call) -> Answer:
+    """Make a token; its secret is shown once."""
+    _demand_caller(call)
+    body: docs.TokenBody = call.body
+    secret, info = new_token(call.actor, body)
+    await call.store.put_token(call.actor, info, digest_token(secret))
+    return {"secret": secret, **docs.token_json(info)}
+
+
+async def revoke_token(call: Call) -> Answer:
+    """Revoke a token."""
+    _demand_caller(call)
+    await call.store.revoke_token(call.actor, call.at("id"))
+    return {"id": call.at("id")}
+
+
+async def audit(call: Call) -> Answer:
+    """What was changed by whom (namespace, limit, before)."""
+    before, is_admin = call.query("before"), call.actor.identity.is_admin
+    if before and not (is_admin and before.isascii() and before.isdigit() and len(before) < 19):
+        raise FormatError("argument-invalid", "'before' is not valid", "omit it: it is for administrators")
+    lines = await call.store.audit(
+        call.actor,
+        namespace=call.query("namespace") or None,
+        before=int(before) if before else None,
+        limit=call.limit(100, MOST_LINES),
+    )
+    return {"changes": [docs.audit_json(line, with_number=is_admin) for line in lines]}
+
+
+def new_token(actor: Actor, body: docs.TokenBody) -> tuple[str, TokenInfo]:
+    """A token with its secret, made by ``actor``."""
+    identity = actor.identity
+    subject = parse_subject(identity.name if body.subject is None else body.subject)
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    info = TokenInfo(
+        id=secrets.token_hex(8),
+        name=body.name,
+        subject=subject,
+        namespace=body.namespace,
+        actions=None if body.actions is None else frozenset(body.actions),
+        expires_at=None if body.days is None else actor.at + body.days * _DAY,
+        created_by=identity.name,
+        created_at=actor.at,
+        is_admin=body.admin,
+    )
+    return secret, info
+
+
+def _demand_caller(call: Call) -> None:
+    if not call.actor.identity.principals:
+        raise ApprovalError(
+            "registry-login-missing", "this needs a token", "sign in: skillwire registry login URL"
+        )
+
+
+OPERATIONS: Final[Sequence[Operation]] = (
+    Operation("GET", "/whoami", whoami),
+    Operation("GET", "/tokens", tokens),
+    Operation("POST", "/tokens", make_token, docs.TokenBody, 201),
+    Operation("DELETE", "/tokens/{id}", revoke_token),
+    Operation("GET", "/audit", audit),
+)
