@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from _pytest.terminal import TerminalReporter
 
-pytest_plugins = ["databases", "rules", "rotation"]
+pytest_plugins = ["databases", "key_set", "rules", "rotation"]
 
 settings.register_profile("default", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)

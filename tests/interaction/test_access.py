@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -38,7 +36,7 @@ from skillwire.wire.extension import Freshness
 from trees import replace_file, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 pytestmark = pytest.mark.anyio
@@ -243,35 +241,6 @@ async def test_a_token_has_a_bound_whoever_issued_it() -> None:
     verifier = Verifier(Access({digest_token(token): "ada" for token in (longest, longest + "x")}))
     assert await verifier.verify_token(longest) is not None
     assert await verifier.verify_token(longest + "x") is None
-
-
-@pytest.fixture(scope="module")
-def key() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
-
-
-@pytest.fixture(scope="module")
-def jwks_url(key: rsa.RSAPrivateKey) -> Iterator[str]:
-    """A real key set on a real web server."""
-    public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
-    page = json.dumps({"keys": [{**public, "kid": "one", "use": "sig", "alg": "RS256"}]}).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/keys.json"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def claims(**changes: Any) -> dict[str, Any]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -18,7 +15,6 @@ from skillwire.errors import ApprovalError, FormatError, NotFoundError
 from skillwire.registry.settings import Issuer, RegistrySettings, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.anyio
@@ -27,36 +23,11 @@ PEOPLE, CI, AUDIENCE = "https://login.example.com", "https://ci.example.com", "h
 
 
 @pytest.fixture(scope="module")
-def key() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
-
-
-@pytest.fixture(scope="module")
-def settings(key: rsa.RSAPrivateKey) -> Iterator[RegistrySettings]:
-    """Two issuers, whose keys are on a real web server."""
-    public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
-    page = json.dumps({"keys": [{**public, "kid": "one", "use": "sig", "alg": "RS256"}]}).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    keys = f"http://127.0.0.1:{server.server_port}/keys.json"
-    yield RegistrySettings(
-        (Issuer(PEOPLE, AUDIENCE, keys, "corp", "groups"), Issuer(CI, AUDIENCE, keys, "ci")),
+def settings(jwks_url: str) -> RegistrySettings:
+    return RegistrySettings(
+        (Issuer(PEOPLE, AUDIENCE, jwks_url, "corp", "groups"), Issuer(CI, AUDIENCE, jwks_url, "ci")),
         frozenset({"group:corp/platform"}),
     )
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def token(key: rsa.RSAPrivateKey, issuer: str, sub: str, **claims: Any) -> str:
