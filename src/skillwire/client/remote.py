@@ -545,7 +545,19 @@ class RemoteCatalog(Catalog):
         async def ask(client: SkillsClient) -> bytes:
             if entry.is_named:
                 return await self._relocation.read(client, entry, expected.uri)
-            return await client.read_claimed(entry, expected)
+            at_most = self._limits.max_file_bytes if expected.size is None else expected.size
+            try:
+                dialect = client.detected or await client.required_dialect()
+                return await dialect.read(expected.uri, at_most, entry.uri)
+            except LimitError as error:
+                if error.reference != "file-too-large" or expected.size is None:
+                    raise
+                raise VerificationError(
+                    "size-mismatch",
+                    f"{expected.uri!r:.300} has more than the {expected.size} bytes that its entry claims",
+                    "get the entry of the skill again",
+                    rule="V1",
+                ) from error
 
         async def download() -> VerifiedFile:
             nonlocal is_ours

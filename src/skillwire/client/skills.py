@@ -39,8 +39,8 @@ from skillwire.errors import (
 )
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, skill_root
-from skillwire.skill.verify import VerifiedFile, VerifiedSkill, expect_file, verify_file, verify_skill
-from skillwire.telemetry import event, span
+from skillwire.skill.verify import VerifiedFile, VerifiedSkill, verify_frontmatter
+from skillwire.telemetry import span
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from skillwire.client.dialects import DialectName
     from skillwire.client.dialects.contract import Children, Dialect
     from skillwire.client.remote import RemoteCatalog
-    from skillwire.skill import Diagnostic, Resource, SkillEntry, SkillUri
+    from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
     Extractor = Callable[[str], Iterable[str]]
 
@@ -108,20 +108,20 @@ class SkillsClient:
         self.connection = client if isinstance(client, Connection) else Connection(client, limits)
         self.limits = self.connection.limits
         self.problems: list[Diagnostic] = []
-        self._dialect = None if dialect is None else DIALECTS[dialect](self.connection, self._report)
-        self._detected = dialect is not None
+        self.detected = None if dialect is None else DIALECTS[dialect](self.connection, self._report)
+        self._is_detected = dialect is not None
         self._is_declared = dialect is None  # the dialect was derived from a declaration, which may be wrong
         self._extract: Extractor | None = mine_uris if mine is True else (mine or None)
 
     async def dialect(self) -> DialectName | None:
         """The dialect of the server, detected once; ``None`` if there is no sign of skills."""
-        if not self._detected:
+        if not self._is_detected:
             name = await detect_dialect(self.connection)
             if name is None and self._mined_uris():
                 name = "fallback"  # the server may only have resources/read
-            self._dialect = None if name is None else DIALECTS[name](self.connection, self._report)
-            self._detected = True
-        return None if self._dialect is None else self._dialect.name
+            self.detected = None if name is None else DIALECTS[name](self.connection, self._report)
+            self._is_detected = True
+        return None if self.detected is None else self.detected.name
 
     @property
     def supports_skills(self) -> bool:
@@ -141,10 +141,10 @@ class SkillsClient:
         """
         self.problems.clear()
         await self.dialect()
-        if self._dialect is None:
+        if self.detected is None:
             return
         seen: set[SkillUri] = set()
-        async for page in self._pages(self._dialect):
+        async for page in self._pages(self.detected):
             for entry in page:
                 seen.add(parse_uri(entry.uri))
                 yield entry
@@ -191,7 +191,7 @@ class SkillsClient:
         if arguments:
             return await (await self._as(Sep2076Dialect)).get_skill(uri, arguments)
         try:
-            return await (await self._required_dialect()).get_skill(uri)
+            return await (await self.required_dialect()).get_skill(uri)
         except ProtocolError as error:
             return await (await self._other_dialect(error)).get_skill(uri)
 
@@ -242,19 +242,12 @@ class SkillsClient:
 
     async def read_skill(self, entry: SkillEntry) -> VerifiedSkill:
         """The ``SKILL.md`` of ``entry``, with verified bytes and fields (V1, V4)."""
-        expected = expect_file(entry, entry.uri, self.limits)
-        skill = verify_skill(entry, await self.read_claimed(entry, expected), self.limits)
-        event("verify", file=skill.file.uri, bytes=len(skill.file.data))
-        return skill
+        file = await self.catalog.fetch(entry, entry.uri)
+        return VerifiedSkill(entry, file, verify_frontmatter(entry, file.data, self.limits))
 
     async def read_resource(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         """One file of ``entry``, verified (V1). A file that the entry does not list is never requested (V2)."""
-        expected = expect_file(entry, uri, self.limits)
-        if parse_uri(uri) == parse_uri(entry.uri):
-            return (await self.read_skill(entry)).file  # with its fields (V4)
-        file = verify_file(entry, uri, await self.read_claimed(entry, expected), self.limits)
-        event("verify", file=file.uri, bytes=len(file.data))
-        return file
+        return await self.catalog.fetch(entry, uri)
 
     async def read_skill_uri(self, uri: str) -> VerifiedFile:
         """The file at ``uri``, verified. The entry of its skill is requested first."""
@@ -272,13 +265,13 @@ class SkillsClient:
             return UnverifiedFile(uri, await read_content(self.connection, uri, self.limits.max_file_bytes))
         parse_uri(uri)
         return UnverifiedFile(
-            uri, await (await self._required_dialect()).read(uri, self.limits.max_file_bytes, skill)
+            uri, await (await self.required_dialect()).read(uri, self.limits.max_file_bytes, skill)
         )
 
     async def find_skill(self, uri: str) -> SkillEntry:
         """The entry of the innermost skill around the file at ``uri``: each parent folder is tried."""
         place = parse_uri(uri)
-        await self._required_dialect()
+        await self.required_dialect()
         for depth in range(len(place.segments) - 1, max(0, len(place.segments) - _MAX_ASKED), -1):
             try:
                 path = "/".join([*place.segments[:depth], SKILL_MD])
@@ -289,7 +282,7 @@ class SkillsClient:
 
     async def read_directory(self, uri: str) -> Children:
         """The children of a directory of a skill (D1), if the server supports it."""
-        return await (await self._required_dialect()).read_directory(uri)
+        return await (await self.required_dialect()).read_directory(uri)
 
     async def walk(self, uri: str) -> AsyncIterator[DirectoryChild]:
         """Every file below a directory, without content. Such a file need not be part of the skill (W3)."""
@@ -342,21 +335,6 @@ class SkillsClient:
         """``native``: deactivate a skill (M3)."""
         await (await self._as(NativeDialect)).deactivate(name)
 
-    async def read_claimed(self, entry: SkillEntry, file: Resource) -> bytes:
-        """The bytes of a file that ``entry`` lists, not compared yet. More than it claims are a mismatch (V1)."""
-        at_most = self.limits.max_file_bytes if file.size is None else file.size
-        try:
-            return await (await self._required_dialect()).read(file.uri, at_most, entry.uri)
-        except LimitError as error:
-            if error.reference != "file-too-large" or file.size is None:
-                raise
-            raise VerificationError(
-                "size-mismatch",
-                f"{file.uri!r:.300} has more than the {file.size} bytes that its entry claims",
-                "get the entry of the skill again",
-                rule="V1",
-            ) from error
-
     async def _pages(self, dialect: Dialect) -> AsyncIterator[list[SkillEntry]]:
         try:
             async for page in dialect.pages():
@@ -373,15 +351,15 @@ class SkillsClient:
         if (
             error.reference != "method-unknown"
             or not self._is_declared
-            or not isinstance(self._dialect, ExtensionDialect)
+            or not isinstance(self.detected, ExtensionDialect)
         ):
             raise error
         self._is_declared = False
         name = await detect_dialect(self.connection, trust_declaration=False)
         if name is None or name == "extension":
             raise error
-        self._dialect = DIALECTS[name](self.connection, self._report)
-        return self._dialect
+        self.detected = DIALECTS[name](self.connection, self._report)
+        return self.detected
 
     async def _mined(self, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
         """I5: a URI in the instructions is a hint; it is a skill if the server returns its entry."""
@@ -403,20 +381,21 @@ class SkillsClient:
             return []
         return list(dict.fromkeys(self._extract(instructions)))[:_MAX_MINED]
 
-    async def _required_dialect(self) -> Dialect:
-        if self._dialect is None:
+    async def required_dialect(self) -> Dialect:
+        """The dialect, detected at the first use; ``ProtocolError`` if there is no sign of skills."""
+        if self.detected is None:
             await self.dialect()
-        if self._dialect is None:
+        if self.detected is None:
             raise ProtocolError(
                 "no-skills",
                 "the server has no skills, as far as can be detected",
                 "set its dialect, if you know it",
                 rule="K2",
             )
-        return self._dialect
+        return self.detected
 
     async def _as(self, kind: type[_D]) -> _D:
-        dialect = await self._required_dialect()
+        dialect = await self.required_dialect()
         if not isinstance(dialect, kind):
             raise ProtocolError(
                 "dialect-other",
