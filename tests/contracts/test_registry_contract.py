@@ -21,6 +21,7 @@ from skillwire.errors import (
 from skillwire.registry.contract import Draft, TokenInfo, TrustedPublisher
 from skillwire.registry.model import ANONYMOUS, Identity, ManifestFile, Namespace, Quota, SkillRef, build_manifest
 from skillwire.skill import digest_of
+from skillwire.skill.archive import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -63,6 +64,41 @@ async def refused(kind: type[SkillwireError], reference: str, call: Awaitable[ob
     assert caught.value.reference == reference
     assert caught.value.hint
     return caught.value
+
+
+# Archives
+
+
+async def test_a_version_has_one_archive_from_its_publication_to_its_end(build: RegistryBuilder) -> None:
+    store = build.store
+    await build.publish("acme/refunds", "1.0.0")
+    await build.publish("acme/refunds", "1.1.0")
+    release = await store.release(ADA, REFUNDS)
+    assert release is not None
+    assert release.archive is not None
+    data = await store.archive(EVE, "acme/refunds", release.archive)
+    assert data is not None
+    assert digest_of(data) == release.archive
+    assert unpack(data, "zip") == small_skill("refunds", "Version 1.1.0.\n")
+    assert await store.archive(MALLORY, "acme/refunds", release.archive) is None
+    assert await store.archive(ADA, "acme/other", release.archive) is None
+    await store.yank(by(ADA), "acme/refunds", "1.1.0", "wrong")
+    assert await store.archive(EVE, "acme/refunds", release.archive) == data
+    await store.delete(by(ADMIN), "acme/refunds", "1.1.0", "secret")
+    assert await store.archive(ADMIN, "acme/refunds", release.archive) is None
+    assert [fault async for fault in store.check()] == []
+
+
+async def test_before_its_approval_an_archive_is_for_those_who_work_in_the_namespace(
+    build: RegistryBuilder,
+) -> None:
+    await build.store.change_namespace(by(ADA), Namespace("acme", reviewed=True))
+    await build.publish("acme/refunds", "1.0.0")
+    release = await build.store.release(RITA, SkillRef("acme/refunds", version="1.0.0"))
+    assert release is not None
+    assert release.archive is not None
+    assert await build.store.archive(RITA, "acme/refunds", release.archive) is not None
+    assert await build.store.archive(EVE, "acme/refunds", release.archive) is None
 
 
 # "Each call is one transaction", and the audit log

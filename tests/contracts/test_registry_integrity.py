@@ -89,6 +89,8 @@ async def faults(database: Database) -> list[tuple[str, str]]:
         "UPDATE skill SET path = 'acme/other'",
         "UPDATE review SET state = 'declined' WHERE state = 'replaced'",
         "DELETE FROM review",
+        "UPDATE archive SET data = (SELECT manifest FROM version LIMIT 1)",
+        "DELETE FROM archive",
         "INSERT INTO channel (skill_id, name, version_id) VALUES (1, 'beta', 999)",
     ],
 )
@@ -101,7 +103,7 @@ async def test_the_database_refuses_to_change_what_never_changes(database: Datab
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("table", ["version", "version_file", "change", "clock", "skill", "namespace"])
+@pytest.mark.parametrize("table", ["version", "version_file", "archive", "change", "clock", "skill", "namespace"])
 async def test_replacing_a_row_in_sqlite_is_no_way_around(database: Database, table: str) -> None:
     with pytest.raises(StoreError):
         await execute(database, f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
@@ -134,6 +136,12 @@ SERVED, FIRST = "acme/refunds", "acme/refunds@1.0.0"
         ("DELETE FROM served", ("served-differs", SERVED)),
         ("UPDATE served SET path = 'acme/nowhere'", ("served-differs", "acme/nowhere")),
         ("DELETE FROM served_words", ("search-differs", SERVED)),
+        ("UPDATE archive SET data = {other} WHERE version_id = 1", ("archive-damaged", FIRST)),
+        (
+            "UPDATE archive SET digest = (SELECT digest FROM blob WHERE digest = '{skill_md}'),"
+            " data = (SELECT data FROM blob WHERE digest = '{skill_md}') WHERE version_id = 1",
+            ("archive-differs", FIRST),
+        ),
     ],
 )  # fmt: skip
 async def test_fsck_finds_damage(database: Database, damage: str, found: tuple[str, str]) -> None:

@@ -12,6 +12,9 @@ from registry.stage import publish, refunds, running_registry
 from rotation import every_setting
 from rules import rule
 from skillwire.errors import ApprovalError, ConflictError, FormatError, NotFoundError, VerificationError
+from skillwire.skill import digest_of
+from skillwire.skill.archive import pack
+from skillwire.skill.well_known import archive_name
 
 if TYPE_CHECKING:
     import httpx2
@@ -186,6 +189,7 @@ async def test_the_openapi_document_has_every_operation() -> None:
 
 
 # What names a private namespace, asked by a caller without a role in it.
+HIDDEN_ARCHIVE = digest_of(pack(refunds(), "zip"))
 GETS = [
     "/v1/namespaces",
     "/v1/namespaces/NS/grants",
@@ -201,6 +205,13 @@ GETS = [
     "/v1/audit?namespace=NS",
     "/v1/tokens",
     "/NS/refunds/.well-known/agent-skills/index.json",
+    "/NS/refunds/.well-known/skills/index.json",
+    "/NS/refunds@0.1.0/.well-known/agent-skills/index.json",
+    "/NS/@0.1.0/refunds/.well-known/agent-skills/index.json",
+    "/NS/.well-known/agent-skills/index.json",
+    f"/NS/refunds/.well-known/agent-skills/{archive_name(HIDDEN_ARCHIVE)}",
+    "/api/search?q=refunds",
+    "/api/search?q=NS",
     "/.well-known/agent-skills/index.json",
     "/",
 ]

@@ -1,7 +1,8 @@
-"""A registry as a web application: MCP in every dialect, the HTTP API, health, readiness and metrics.
+"""A registry as a web application: MCP in every dialect, the HTTP API, the well-known index of each skill, health,
+readiness and metrics.
 
-``routes`` and ``page`` are the places for other doors, such as the well-known index of skills, and for pages. They
-get the ``Registry``, and see the same callers: ``current_identity``.
+``doors`` and ``page`` are the places for other routes and for pages. They get the ``Registry``, and see the same
+callers: ``current_identity``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from skillwire.registry.documents import TokenBody
 from skillwire.registry.identity import Identities, IdentityLayer, current_identity
 from skillwire.registry.model import Actor
 from skillwire.registry.settings import RegistrySettings
+from skillwire.registry.well_known import WellKnown
 from skillwire.server.access import digest_token
 from skillwire.server.http import Door, HttpOptions
 from skillwire.server.skills import Skills, ignore_problem
@@ -82,6 +84,7 @@ class Registry:
         """The web application."""
         options = self.options
         api = RegistryApi(self.store, self.identities, self.changes)
+        well_known = WellKnown(self.store, options.public_url)
         skills = Skills(
             _Everything(self),
             page_size=options.page_size,
@@ -96,7 +99,7 @@ class Registry:
             views=self.views,
             door=Door(
                 lambda app: IdentityLayer(app, self.identities),
-                [*api.routes(), *options.doors(self)],
+                [*api.routes(), *well_known.routes(), *options.doors(self)],
                 self.is_ready,
             ),
         )

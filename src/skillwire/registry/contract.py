@@ -56,6 +56,7 @@ class Release:
     instead: str | None = None  # the path of the skill to use instead
     channels: tuple[str, ...] = ()  # that point to it
     source: Mapping[str, str] = field(default_factory=dict[str, str])  # such as a repository and its commit
+    archive: str | None = None  # the digest of all files as a zip file; None if they are too large for one
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,13 @@ class RegistryStore(ABC):
     @abstractmethod
     async def read(self, who: Identity, ref: SkillRef, file: str) -> bytes | None:
         """The bytes of one file of a version."""
+
+    @abstractmethod
+    async def archive(self, who: Identity, path: str, digest: str) -> bytes | None:
+        """The version of the skill at ``path`` whose zip file has this digest, as this zip file.
+
+        It is made when the version is published, and always has the same bytes.
+        """
 
     @abstractmethod
     async def around(self, who: Identity, path: str) -> Release | None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from skillwire.errors import SkillwireError
 from skillwire.registry import lookup, records
 from skillwire.registry.contract import Fault
 from skillwire.registry.model import build_manifest
+from skillwire.skill.archive import unpack
 from skillwire.skill.entry import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from skillwire.registry.model import Manifest
     from skillwire.store.database import Session
 
 AT_ONCE: Final = 100
@@ -106,7 +109,7 @@ def _version(
         version,
     )
     if deleted is not None:
-        if rows or bytes(manifest):
+        if rows or bytes(manifest) or session.row("SELECT 1 FROM archive WHERE version_id = ?", version):
             yield Fault("version-not-deleted", where, "its content is still stored")
         return
     try:
@@ -118,10 +121,27 @@ def _version(
     for path, of, _, size in rows:
         if size is None:
             yield Fault("blob-missing", of, f"{where} has it as {path!r:.200}")
+    yield from _archive(session, where, version, content)
     expected = {(file.path, file.digest, key, file.size) for file in content.files}
     known = {(path, of, own, size) for path, of, own, size in rows if size is not None}
     if not intact or not known <= expected or len(rows) != len(expected):
         yield Fault("manifest-differs", where, "its manifest does not match its digest or its files")
+
+
+def _archive(session: Session, where: str, version: int, content: Manifest) -> Iterator[Fault]:
+    row = session.row("SELECT digest, data FROM archive WHERE version_id = ?", version)
+    if row is None:
+        return  # too large for one
+    data = bytes(row[1])
+    if digest_of(data) != row[0]:
+        yield Fault("archive-damaged", where, "its stored zip file does not have its digest")
+        return
+    try:
+        packed = {path: digest_of(each) for path, each in unpack(data, "zip").items()}
+    except SkillwireError:
+        packed = {}
+    if packed != {file.path: file.digest for file in content.files}:
+        yield Fault("archive-differs", where, "its stored zip file has other files")
 
 
 def _served(session: Session, skill: int, path: str, key: str) -> Iterator[Fault]:

@@ -27,7 +27,8 @@ _FROM_SKILL = "FROM skill s JOIN namespace n ON n.key = s.key"
 _JOIN_CHANNEL = "JOIN channel c ON c.skill_id = s.id JOIN version v ON v.id = c.version_id"
 _RELEASE_COLUMNS = (
     "s.id, s.path, s.listed, s.deprecated, s.instead,"
-    " v.id, v.version, v.digest, v.manifest, v.published_at, v.published_by, v.yanked, v.source"
+    " v.id, v.version, v.digest, v.manifest, v.published_at, v.published_by, v.yanked, v.source,"
+    " (SELECT digest FROM archive WHERE version_id = v.id)"
 )
 
 
@@ -87,6 +88,21 @@ def read(session: Session, who: Identity, ref: SkillRef, file: str) -> bytes | N
         version,
         file,
         ref.path,
+        *seen.values,
+        *may_see.values,
+    )
+    return None if found is None else bytes(found[0])
+
+
+def archive(session: Session, who: Identity, path: str, digest: str) -> bytes | None:
+    """The zip file with this digest, of one of the versions of a skill."""
+    seen, may_see = visible(who), may_see_version(who)
+    found = session.row(
+        f"SELECT a.data {_FROM_SKILL} JOIN version v ON v.skill_id = s.id"
+        " JOIN archive a ON a.version_id = v.id AND a.digest = ?"
+        f" WHERE s.path = ? AND {seen.sql} AND {may_see.sql} AND v.deleted IS NULL LIMIT 1",
+        digest,
+        path,
         *seen.values,
         *may_see.values,
     )
@@ -197,9 +213,8 @@ def _served(session: Session, who: Identity, paths: Iterable[str]) -> Release | 
 
 
 def _release(session: Session, row: tuple[Any, ...]) -> Release:
-    skill, path, is_listed, deprecated, instead, version_id, version, digest, manifest, at, by, yanked, source = (
-        row
-    )
+    skill, path, is_listed, deprecated, instead, *of_version = row
+    version_id, version, digest, manifest, at, by, yanked, source, archive = of_version
     channels = session.rows(
         "SELECT name FROM channel WHERE skill_id = ? AND version_id = ? ORDER BY name", skill, version_id
     )
@@ -215,4 +230,5 @@ def _release(session: Session, row: tuple[Any, ...]) -> Release:
         instead=instead,
         channels=tuple(name for (name,) in channels),
         source=json.loads(source),
+        archive=archive,
     )

@@ -58,6 +58,7 @@ def release_to_bytes(release: Release) -> bytes:
         "instead": release.instead,
         "channels": release.channels,
         "source": dict(release.source),
+        "archive": release.archive,
     }
     return to_json(fields).encode()
 
@@ -77,6 +78,7 @@ def release_from_bytes(data: bytes) -> Release:
         instead=fields["instead"],
         channels=tuple(fields["channels"]),
         source=fields["source"],
+        archive=fields["archive"],
     )
 
 

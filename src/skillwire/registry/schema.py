@@ -61,6 +61,9 @@ _TABLES: Final = (
     " key TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (version_id, path),"
     " FOREIGN KEY (key, digest) REFERENCES upload)",
     "CREATE INDEX version_file_of_upload ON version_file (digest, key)",
+    # All files of a version as one zip file. It is made once, so every process has the same bytes, for ever.
+    "CREATE TABLE archive (version_id INTEGER NOT NULL PRIMARY KEY REFERENCES version, digest TEXT NOT NULL,"
+    " data BLOB NOT NULL)",
     "CREATE TABLE channel (skill_id INTEGER NOT NULL REFERENCES skill, name TEXT NOT NULL,"
     " version_id INTEGER NOT NULL REFERENCES version, PRIMARY KEY (skill_id, name))",
     "CREATE INDEX channel_of_version ON channel (version_id)",
@@ -114,6 +117,12 @@ _REFUSALS: Final = (
         "{function}EXISTS (SELECT 1 FROM version WHERE id = OLD.version_id AND deleted IS NULL)",
     ),
     _Refusal("blob", "UPDATE OF digest, data"),
+    _Refusal("archive", "UPDATE"),
+    _Refusal(
+        "archive",
+        "DELETE",
+        "{function}EXISTS (SELECT 1 FROM version WHERE id = OLD.version_id AND deleted IS NULL)",
+    ),
     _Refusal("review", "UPDATE", "OLD.state != 'open'"),
     _Refusal("review", "DELETE"),
 )
@@ -125,6 +134,7 @@ _KEYS: Final = {
     "skill": "id = NEW.id OR path = NEW.path",
     "version": "id = NEW.id OR (skill_id = NEW.skill_id AND version = NEW.version)",
     "version_file": "version_id = NEW.version_id AND path = NEW.path",
+    "archive": "version_id = NEW.version_id",
     "review": "number = NEW.number",
 }
 

@@ -63,6 +63,10 @@ class SqlRegistryStore(RegistryStore):
         """The bytes of one file of a version."""
         return await self._database.read(lambda session: lookup.read(session, who, ref, file))
 
+    async def archive(self, who: Identity, path: str, digest: str) -> bytes | None:
+        """The zip file with this digest, of one of the versions of a skill."""
+        return await self._database.read(lambda session: lookup.archive(session, who, path, digest))
+
     async def around(self, who: Identity, path: str) -> Release | None:
         """The ``stable`` version of the skill at ``path``, or of the one that ``path`` is inside."""
         return await self._database.read(lambda session: lookup.around(session, who, path))

@@ -17,6 +17,7 @@ from skillwire.errors import (
     NotFoundError,
     VerificationError,
 )
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.registry import changes, records, uploads
 from skillwire.registry.contract import Published, ReviewRequest
 from skillwire.registry.model import (
@@ -31,6 +32,8 @@ from skillwire.registry.model import (
 )
 from skillwire.registry.projection import refresh
 from skillwire.registry.visibility import actions_in, forbidden, no_namespace, require, visible, works_in
+from skillwire.skill.archive import pack
+from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import SKILL_MD
 from skillwire.store.database import placeholders
 
@@ -181,6 +184,7 @@ def delete(session: Session, actor: Actor, path: str, version: str, reason: str)
     moved = _leave(session, skill, line)
     files = session.rows("SELECT DISTINCT digest FROM version_file WHERE version_id = ?", line.id)
     session.run("DELETE FROM version_file WHERE version_id = ?", line.id)
+    session.run("DELETE FROM archive WHERE version_id = ?", line.id)
     uploads.remove_unused(session, skill.key, [digest for (digest,) in files])
     refresh(session, skill.id)
     changes.record(session, actor, "deleted", path, number, reason=reason, digest=line.digest, channels=moved)
@@ -366,7 +370,24 @@ def _insert(session: Session, actor: Actor, skill: _Skill, draft: Draft, version
         "INSERT INTO version_file (version_id, path, key, digest) VALUES (?, ?, ?, ?)",
         sorted(((line.id, file.path, skill.key, file.digest) for file in manifest.files), key=lambda row: row[3]),
     )
+    _pack(session, line, manifest)
     return line
+
+
+def _pack(session: Session, line: _Line, manifest: Manifest) -> None:
+    """Store the files of a version as one zip file, unless they are too large for one."""
+    if sum(file.size for file in manifest.files) > DEFAULT_LIMITS.max_archive_bytes:
+        return
+    found = session.rows(
+        "SELECT f.path, b.data FROM version_file f JOIN blob b ON b.digest = f.digest WHERE f.version_id = ?",
+        line.id,
+    )
+    executables = {file.path for file in manifest.files if file.executable}
+    try:
+        data = pack({path: bytes(content) for path, content in found}, "zip", executables=executables)
+    except (FormatError, LimitError):  # a name or a size that no archive may have
+        return
+    session.run("INSERT INTO archive (version_id, digest, data) VALUES (?, ?, ?)", line.id, digest_of(data), data)
 
 
 def _changeable(session: Session, actor: Actor, path: str, action: Action) -> _Skill:

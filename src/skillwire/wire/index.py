@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.limits import MIB
 from skillwire.skill.archive import archive_uri
+from skillwire.skill.well_known import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 INDEX_NAME = "index.json"
 _INDEX_TYPE = "application/json"
-SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _MEDIA_TYPES: dict[ArchiveFormat, str] = {"tar.gz": "application/gzip", "zip": "application/zip"}
 # The most that readers of the older generation unpack. They could not read a larger skill from an archive.
 _OLDER_FILES = 20

@@ -63,12 +63,7 @@ class Call:
 
     def limit(self, default: int, most: int) -> int:
         """The number of items that the caller wants."""
-        text = self.query("limit", str(default))
-        if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= most):
-            raise FormatError(
-                "argument-invalid", "'limit' is not a valid number", f"write limit=1 to limit={most}"
-            )
-        return int(text)
+        return parse_limit(self.request, default, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +78,14 @@ class Operation:
     run: Callable[[Call], Awaitable[Answer]]
     body: type[BaseModel] | type[bytes] | None = None
     status: int = 200
+
+
+def parse_limit(request: Request, default: int, most: int) -> int:
+    """The number in the parameter ``limit`` of a URL."""
+    text = request.query_params.get("limit", str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= most):
+        raise FormatError("argument-invalid", "'limit' is not a valid number", f"write limit=1 to limit={most}")
+    return int(text)
 
 
 async def read_bytes(request: Request, most: int) -> bytes:

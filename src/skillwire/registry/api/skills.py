@@ -157,6 +157,11 @@ async def archive(call: Call) -> Answer:
     if form is None:
         raise FormatError("argument-invalid", "'format' is unknown", "write format=zip or format=tar.gz")
     release = await _release(call, ref)
+    if form == "zip" and release.archive is not None:
+        stored = await call.store.archive(call.actor.identity, ref.path, release.archive)
+        if stored is None:
+            raise no_version(ref)
+        return _archive_response(f"{ref.name}-{release.version}.zip", stored, media_type)
     pinned, files = SkillRef(ref.path, version=release.version), dict[str, bytes]()
     for file in release.manifest.files:
         data = await call.store.read(call.actor.identity, pinned, file.path)
@@ -165,13 +170,13 @@ async def archive(call: Call) -> Answer:
         files[file.path] = data
     executables = {file.path for file in release.manifest.files if file.executable}
     packed = await to_thread.run_sync(lambda: pack(files, form, executables=executables))
-    name = f"{ref.name}-{release.version}.{form}"
-    headers = {
-        **SAFE,
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "ETag": f'"{digest_of(packed)}"',
-    }
-    return Response(packed, headers=headers, media_type=media_type)
+    return _archive_response(f"{ref.name}-{release.version}.{form}", packed, media_type)
+
+
+def _archive_response(name: str, data: bytes, media_type: str) -> Response:
+    disposition = f'attachment; filename="{name}"'
+    headers = {**SAFE, "Content-Disposition": disposition, "ETag": f'"{digest_of(data)}"'}
+    return Response(data, headers=headers, media_type=media_type)
 
 
 async def search(call: Call) -> Answer:
