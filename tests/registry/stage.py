@@ -44,7 +44,8 @@ class Running:
         """A token of a person."""
         secret, digest = new_token()
         now = time.time()
-        info = TokenInfo(secret[-8:], "test", subject, None, None, None, "test", now, **more)
+        limits = {"namespace": None, "actions": None, "expires_at": None, **more}
+        info = TokenInfo(secret[-8:], "test", subject, created_by="test", created_at=now, **limits)
         await self.registry.store.put_token(operator(), info, digest)
         return secret
 

@@ -23,6 +23,7 @@ from skillwire.registry.documents import TokenBody
 from skillwire.registry.identity import Identities, IdentityLayer, current_identity
 from skillwire.registry.model import Actor
 from skillwire.registry.settings import RegistrySettings
+from skillwire.registry.streams import TokenStreams
 from skillwire.registry.well_known import WellKnown
 from skillwire.server.access import digest_token
 from skillwire.server.http import Door, HttpOptions
@@ -75,8 +76,9 @@ class Registry:
     ) -> None:
         self.store = store
         self.options = options or RegistryOptions()
-        self.changes = Changes(store, wait)
         self.identities = Identities(store, self.options.settings)
+        self.streams = TokenStreams(self.identities.is_valid)
+        self.changes = Changes(store, wait, self.streams.end_revoked)
         self.views = RegistryViews(store, self.changes, current_identity)
         self._hold = hold
 
@@ -98,7 +100,7 @@ class Registry:
             page=options.page,
             views=self.views,
             door=Door(
-                lambda app: IdentityLayer(app, self.identities),
+                lambda app: IdentityLayer(app, self.identities, self.streams),
                 [*api.routes(), *well_known.routes(), *options.doors(self)],
                 self.is_ready,
             ),

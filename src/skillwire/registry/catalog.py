@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 import anyio
+from anyio import lowlevel
 
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
@@ -207,11 +208,20 @@ class Changes:
     withdrawn hears nothing more.
     """
 
-    def __init__(self, store: RegistryStore, wait: Callable[[float], Awaitable[object]] | None = None) -> None:
-        """``wait`` returns when the database may have changed, at the latest after the given seconds."""
+    def __init__(
+        self,
+        store: RegistryStore,
+        wait: Callable[[float], Awaitable[object]] | None = None,
+        end_revoked: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """``wait`` returns when the database may have changed, at the latest after the given seconds.
+
+        ``end_revoked`` is called when tokens were revoked, before later changes are published.
+        """
         self.feed = ChangeFeed()
         self._store = store
         self._wait = wait or anyio.sleep
+        self._end_revoked = end_revoked or lowlevel.checkpoint
         self._woken = anyio.Event()
         self._readers: dict[str, frozenset[str] | None] = {}
 
@@ -237,7 +247,9 @@ class Changes:
         while True:
             try:
                 if clock is None:
-                    clock = await self._store.clock()
+                    newest = await self._store.clock()
+                    await self._end_revoked()  # what was revoked before is in no later change
+                    clock = newest
                 clock = await self._publish_after(clock)
             except SkillwireError as error:
                 log.warning("changes are not known: %s; trying again", error.message)
@@ -259,6 +271,8 @@ class Changes:
 
     async def _publish_after(self, clock: int) -> int:
         while lines := await self._store.changes(clock):
+            if any(line.what == "token-revoked" for line in lines):
+                await self._end_revoked()
             found = [line for line in lines if "/" in line.path]
             namespaces = {line.path.partition("/")[0] for line in found}
             if namespaces:

@@ -7,7 +7,7 @@ be made for a principal with such a prefix. Without a token a caller sees public
 refused and not treated as none, so that its holder notices.
 
 ``IdentityLayer`` resolves the identity once for each request and sets the SDK's user, so that the protocol in both
-eras, the pages and the API see the same caller.
+eras, the pages and the API see the same caller. Event streams end with their token (``streams.py``).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from skillwire.registry.contract import RegistryStore, TrustedPublisher
     from skillwire.registry.settings import Issuer
+    from skillwire.registry.streams import TokenStreams
 
 TOKEN_PREFIX: Final = "skw_"  # noqa: S105 - not a secret
 _MOST_GROUPS = 1_000
@@ -90,6 +91,10 @@ class Identities:
             return await self._of_registry_token(token, now)
         return await self._of_web_token(token)
 
+    async def is_valid(self, token: RegistryToken) -> bool:
+        """Whether a token that was accepted is still valid. A web token cannot be revoked; it only expires."""
+        return not token.token.startswith(TOKEN_PREFIX) or await self.holder(token.token, time.time()) is not None
+
     async def _of_registry_token(self, token: str, now: float) -> RegistryToken | None:
         found = await self._store.token(digest_token(token), now)
         if found is None:
@@ -118,9 +123,10 @@ class Identities:
 class IdentityLayer:
     """Wraps an application: every request has the identity of its token."""
 
-    def __init__(self, app: ASGIApp, identities: Identities) -> None:
+    def __init__(self, app: ASGIApp, identities: Identities, streams: TokenStreams) -> None:
         self._app = app
         self._identities = identities
+        self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -135,17 +141,20 @@ class IdentityLayer:
                 if len(given) == 1 and kind.lower() == "bearer":
                     holder = await self._identities.holder(token.strip(), time.time())
             except SkillwireError as error:
-                await JSONResponse(error_body(error), 503, {"Retry-After": "1"})(scope, receive, send)
+                await _unavailable(error)(scope, receive, send)
                 return
             if holder is None:
                 await _refused()(scope, receive, send)
                 return
         user = None if holder is None else AuthenticatedUser(holder)
-        if user is not None:
-            scope = {**scope, "user": user}
         before = auth_context_var.set(user)
         try:
-            await self._app(scope, receive, send)
+            if holder is None:
+                await self._app(scope, receive, send)
+            elif not await self._streams.serve(self._app, holder, {**scope, "user": user}, receive, send):
+                await _refused()(scope, receive, send)
+        except SkillwireError as error:
+            await _unavailable(error)(scope, receive, send)
         finally:
             auth_context_var.reset(before)
 
@@ -153,6 +162,10 @@ class IdentityLayer:
 def error_body(error: SkillwireError) -> dict[str, Any]:
     """An error as the body of a response."""
     return {"error": {"reference": error.reference, "message": error.message, "hint": error.hint}}
+
+
+def _unavailable(error: SkillwireError) -> JSONResponse:
+    return JSONResponse(error_body(error), 503, {"Retry-After": "1"})
 
 
 def _refused() -> JSONResponse:
