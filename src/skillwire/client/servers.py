@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from skillwire.catalog.git_source import GitSource, is_git_source, parse_git_source
 from skillwire.client import jsonc
+from skillwire.client.command_line import command_line, without_secrets
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
@@ -149,27 +150,24 @@ def _why_no_header(value: str) -> str:
     return "begins or ends with a space" if value.isprintable() else _CONTROL
 
 
-def without_secrets(url: str) -> str:
-    """The URL without user, password, query and fragment, which may contain secrets."""
-    return re.sub(r"//[^/?#]*@", "//…@", re.sub(r"[?#].*", "", url, flags=re.DOTALL))
-
-
 def address_of(target: object) -> str:
-    """Where a target of ``connect`` is, without secrets: a URL, a program, a label, or the type of an object."""
+    """Where a target of ``connect`` is, without secrets: a URL, a command, a label, or the type of an object."""
     if isinstance(target, Mapping):
         entry = cast("Mapping[str, Any]", target)
         url = str(entry["git"]).removeprefix("git+") if "git" in entry else _url_of(entry)
-        return without_secrets(str(url)) if url is not None else program_of([str(entry.get("command", ""))])
+        if url is not None:
+            return without_secrets(str(url))
+        return command_line(_words_of(entry)) if entry.get("command") else ""
     if isinstance(target, UrlServer):
         return without_secrets(target.url)
     if isinstance(target, GitSource):
         return str(target)
     if isinstance(target, CommandServer):
-        return program_of(target.command)
+        return command_line(target.command)
     if isinstance(target, str):
         return without_secrets(target)
     if isinstance(target, list | tuple):
-        return program_of([str(word) for word in cast("Sequence[object]", target)] or [""])
+        return command_line([str(word) for word in cast("Sequence[object]", target)])
     return f"in memory: {type(target).__name__}"
 
 
@@ -219,11 +217,14 @@ def _url_of(entry: Mapping[str, Any]) -> object:
 def written_place(entry: Mapping[str, Any]) -> str:
     """The URL, the command or the repository of an entry, with variables not replaced, to show to the user."""
     url = entry["git"] if "git" in entry else _url_of(entry)
-    if url is not None:
-        return str(url)
-    parts = (entry.get("command", ""), entry.get("args", []))
+    return shlex.join(_words_of(entry)) if url is None else str(url)
+
+
+def _words_of(entry: Mapping[str, Any]) -> list[str]:
+    """The program and the arguments of an entry, which may be invalid."""
+    parts = (entry.get("command", []), entry.get("args", []))
     lists = [cast("list[Any]", part) if isinstance(part, list) else [part] for part in parts]
-    return shlex.join(str(item) for items in lists for item in items)
+    return [str(item) for items in lists for item in items]
 
 
 class _Filler:

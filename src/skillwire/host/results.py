@@ -127,7 +127,7 @@ class OriginStatus:
     stale        the listing is from before the connection was lost
     unreachable  nothing is known
 
-    ``address`` is a URL without secrets, a program, or a folder. ``dialect`` is empty while it is unknown.
+    ``address`` is a URL or a command without secrets, or a folder. ``dialect`` is empty while it is unknown.
     """
 
     label: str

@@ -165,7 +165,7 @@ def test_a_name_in_a_file_that_is_no_label_becomes_one(own: Path, capsys: pytest
     [
         pytest.param({"url": f"https://u:{SECRET}@h/mcp?k={SECRET}#{SECRET}"}, "https://…@h/mcp", id="url"),
         pytest.param({"url": f"https://h/mcp#{SECRET}", "headers": {"X": SECRET}}, "https://h/mcp", id="headers"),
-        pytest.param({"command": "npx", "args": [SECRET], "env": {"KEY": SECRET}}, "npx", id="command"),
+        pytest.param({"command": "npx", "args": ["-y", "x"], "env": {"KEY": SECRET}}, "npx -y x", id="command"),
         pytest.param({"headers": SECRET, "args": SECRET}, "", id="neither"),
     ],
 )
