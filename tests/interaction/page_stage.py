@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import httpx2
 
 from http_server import serving_app
@@ -20,7 +21,7 @@ from skillwire.web.theme import PAGE_HEADERS
 from trees import skill_md, small_tree
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
 PNG = bytes.fromhex(
@@ -115,3 +116,13 @@ async def got(web: httpx2.AsyncClient, address: str, status: int = 200) -> Page:
     assert wanted.items() <= dict(answer.headers).items()
     assert dangers(answer.text) == []
     return Page(answer.text)
+
+
+async def got_when(web: httpx2.AsyncClient, address: str, is_ready: Callable[[Page], bool]) -> Page:
+    """A page as soon as it has what the server finds in the background. It hears of that by events."""
+    with anyio.fail_after(20):
+        async with web.stream("GET", "/events") as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data:") and is_ready(page := await got(web, address)):
+                    return page
+    raise AssertionError("the stream ended")

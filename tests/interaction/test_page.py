@@ -10,7 +10,7 @@ from urllib.parse import quote
 import anyio
 import pytest
 
-from interaction.page_stage import PNG, TREE, call, got, is_empty, serving, shown_skills
+from interaction.page_stage import PNG, TREE, call, got, got_when, is_empty, serving, shown_skills
 from rules import rule
 from skillwire import MemoryCatalog, SkillMeta
 from skillwire.catalog.archive import local_catalog
@@ -236,9 +236,10 @@ async def test_the_risk_of_a_skill_is_on_its_page_and_in_lists_with_its_evidence
         "risky/run.sh": b"",
     }
     async with serving(write_tree(root, tree)) as web:
-        for address in ("/", "/search?q=risky", "/skill/risky"):
-            links = (await got(web, address)).links
-            assert {f"/skill/risky?tab=findings#{part}" for part in ("hidden", "scripts", "domains")} <= set(links)
+        evidence = {f"/skill/risky?tab=findings#{part}" for part in ("hidden", "scripts", "domains")}
+        await got_when(web, "/", lambda page: evidence <= set(page.links))
+        for address in ("/search?q=risky", "/skill/risky"):
+            assert evidence <= set((await got(web, address)).links)
         findings = (await got(web, "/skill/risky?tab=findings")).text
         assert all(words in findings for words in ("psst", "out.example", "run.sh"))
         assert shown_skills(await got(web, "/?has=hidden")) == ["risky"]
@@ -264,8 +265,7 @@ async def test_a_page_hears_of_changes(root: Path) -> None:
 
 async def test_every_problem_that_check_finds_is_on_the_page_and_marks_its_skill(root: Path) -> None:
     async with serving(root) as web:
-        page = await got(web, "/problems")
-        assert "link-broken" in page.text
+        await got_when(web, "/problems", lambda page: "link-broken" in page.text)
         assert "/skill/guide?tab=findings#problems" in (await got(web, "/")).links
         assert "gone.md" in (await got(web, "/skill/guide?tab=findings")).text
 

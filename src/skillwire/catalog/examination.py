@@ -1,14 +1,17 @@
 """What the files of a skill contain: the review, and the problems that ``check`` finds in its text.
 
 Nothing is read from another server without a request of the user (V5): ``Examiner`` reads only skills whose bytes
-are on this machine. Its results are cached by content, so that a list of thousands of skills shows them at once.
+are on this machine. Its results are cached by content. No page waits for a list of skills to be examined: the
+examiner works in the background, and pages show what is known.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+import anyio
 from anyio import to_thread
 
 from skillwire.errors import SkillwireError
@@ -19,7 +22,7 @@ from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import SKILL_MD, parse_uri, path_in_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Diagnostic, SkillEntry
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 32 * MIB  # of one skill; files beyond it are counted as not searched
 _MAX_SKILLS = 20_000
+_MAX_FIRST = 1000
+_TELL_SECONDS = 2.0  # between two calls of ``on_progress`` while all others are examined
+_PAUSE = 3.0  # times the duration of an examination
+_MAX_PAUSE_SECONDS = 0.1
+log = logging.getLogger("skillwire.examination")
 
 
 async def read_files(catalog: Catalog, entry: SkillEntry) -> tuple[dict[str, bytes], frozenset[str]]:
@@ -70,10 +78,18 @@ class Examined(NamedTuple):
 
 
 class Examiner:
-    """Examines skills once per content."""
+    """Examines skills once per content, in the background: first those that were asked for, then all others.
 
-    def __init__(self) -> None:
+    Nothing waits for it. ``on_progress`` is called when there are new results that a page may show.
+    """
+
+    def __init__(self, on_progress: Callable[[], None] = lambda: None) -> None:
+        self._on_progress = on_progress
         self._known: dict[str, tuple[SkillEntry, str, Examined]] = {}  # by URI
+        self._problematic: dict[str, None] = {}  # the URIs with problems, in their order
+        self._first: dict[str, tuple[Catalog, SkillEntry]] = {}  # by URI; the last one is examined first
+        self._others: dict[Catalog, list[SkillEntry]] = {}  # the last one is examined first
+        self._work = anyio.Event()
 
     def known(self, entry: SkillEntry) -> Examined | None:
         """The result for exactly this content, if it was examined."""
@@ -85,22 +101,83 @@ class Examiner:
         self._known[entry.uri] = entry, *found[1:]  # the next comparison is by identity
         return found[2]
 
-    async def examine(
-        self, catalog: Catalog, entries: Sequence[SkillEntry], seconds: float
-    ) -> Mapping[str, Examined]:
-        """The results by URI. After ``seconds``, only those that are known. Skills of other servers have none."""
-        until, found = time.monotonic() + seconds, dict[str, Examined]()
-        for entry in entries:
-            known = self.known(entry)
-            if known is None and entry.local and not entry.is_dynamic and time.monotonic() < until:
-                files, executables = await read_files(catalog, entry)
-                known = await to_thread.run_sync(_examined, entry, files, executables)
-                while len(self._known) >= _MAX_SKILLS:
-                    self._known.pop(next(iter(self._known)))
-                self._known[entry.uri] = entry, fingerprint(claimed_contents(entry)), known
-            if known is not None:
-                found[entry.uri] = known
+    def problematic(self) -> Iterator[str]:
+        """The URIs of skills with problems, when they were examined."""
+        yield from list(self._problematic)
+
+    def remaining(self, catalog: Catalog) -> int:
+        """The number of skills of ``catalog`` that are not examined yet."""
+        return len(self._others.get(catalog, ()))
+
+    def ask(self, catalog: Catalog, entries: Iterable[SkillEntry]) -> None:
+        """Examine these next. Of too many, the ones of older requests are dropped: they are among all others."""
+        for entry in reversed(list(entries)):
+            if _is_examinable(entry) and self.known(entry) is None:
+                self._first.pop(entry.uri, None)
+                self._first[entry.uri] = catalog, entry
+        while len(self._first) > _MAX_FIRST:
+            self._first.pop(next(iter(self._first)))
+        self._work.set()
+
+    def ask_all(self, catalog: Catalog, entries: Iterable[SkillEntry]) -> None:
+        """Examine these when there is nothing else to do."""
+        unknown = [entry for entry in entries if _is_examinable(entry) and self.known(entry) is None]
+        self._others.pop(catalog, None)
+        if unknown:
+            self._others[catalog] = unknown[:_MAX_SKILLS][::-1]
+        self._work.set()
+
+    async def run(self) -> None:
+        """Examine in the background, until cancelled."""
+        told = time.monotonic()
+        while True:
+            begun, is_asked = time.monotonic(), bool(self._first)
+            if is_asked:
+                await self._try(*self._first.popitem()[1])
+            elif self._others:
+                catalog, entries = next(iter(self._others.items()))
+                await self._try(catalog, entries.pop())
+                if not entries:
+                    self._others.pop(catalog, None)
+            else:
+                self._work = anyio.Event()
+                await self._work.wait()
+                continue
+            now = time.monotonic()
+            if not self._first and (is_asked or not self._others or now - told > _TELL_SECONDS):
+                told = now
+                self._on_progress()
+            if not self._first:  # leave most of the processor to requests
+                await anyio.sleep(min(_PAUSE * (now - begun), _MAX_PAUSE_SECONDS))
+
+    async def examine(self, catalog: Catalog, entry: SkillEntry) -> Examined | None:
+        """The result for one skill, now. ``None`` for skills of other servers and dynamic ones."""
+        known = self.known(entry)
+        if known is not None or not _is_examinable(entry):
+            return known
+        files, executables = await read_files(catalog, entry)
+        found = await to_thread.run_sync(_examined, entry, files, executables)
+        self._first.pop(entry.uri, None)
+        self._known.pop(entry.uri, None)
+        self._problematic.pop(entry.uri, None)
+        while len(self._known) >= _MAX_SKILLS:
+            oldest = next(iter(self._known))
+            self._known.pop(oldest)
+            self._problematic.pop(oldest, None)
+        self._known[entry.uri] = entry, fingerprint(claimed_contents(entry)), found
+        if found.problems:
+            self._problematic[entry.uri] = None
         return found
+
+    async def _try(self, catalog: Catalog, entry: SkillEntry) -> None:
+        try:
+            await self.examine(catalog, entry)
+        except Exception:  # one skill must not end the work on all others
+            log.exception("%s cannot be examined", entry.uri)
+
+
+def _is_examinable(entry: SkillEntry) -> bool:
+    return entry.local and not entry.is_dynamic
 
 
 def _examined(entry: SkillEntry, files: Mapping[str, bytes], executables: frozenset[str]) -> Examined:

@@ -47,9 +47,10 @@ def command_line(command: Sequence[str]) -> str:
         words[:1] = words[0].split()
     more = f" {HIDDEN} {len(command) - _MAX_WORDS} more" if len(command) > _MAX_WORDS else ""
     # "…" alone needs no quotes: the line is read, and cannot be run.
-    return " ".join(
-        word if HIDDEN in word and " " not in word else shlex.quote(word) for word in _shown(words)
-    ) + more
+    return (
+        " ".join(word if HIDDEN in word and " " not in word else shlex.quote(word) for word in _shown(words))
+        + more
+    )
 
 
 def _shown(words: Sequence[str]) -> Iterator[str]:

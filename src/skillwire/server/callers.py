@@ -211,6 +211,10 @@ class ViewCache(Generic[C]):
             self._values.popitem(last=False)[1].close()
         return value
 
+    def values(self) -> list[C]:
+        """All values."""
+        return list(self._values.values())
+
     def close(self) -> None:
         """Close all values."""
         while self._values:

@@ -24,6 +24,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import uvicorn
 from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
@@ -182,8 +183,11 @@ class WebApp:
         """Run the server. Use it as the lifespan of the application around this one, or inside that lifespan."""
         self._started, self._draining = self._starlette(), False  # new each time: the SDK runs a manager once
         try:
-            async with self._server.session_manager.run():
+            async with self._server.session_manager.run(), anyio.create_task_group() as group:
+                if self._page is not None:
+                    group.start_soon(self._page.run)
                 yield
+                group.cancel_scope.cancel()
         finally:
             self._started = None
 

@@ -12,8 +12,9 @@ import secrets
 import time
 from collections import OrderedDict
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from anyio import sleep_forever
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.requests import Request
@@ -21,7 +22,7 @@ from starlette.requests import Request
 from skillwire.server.access import Verifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -80,13 +81,15 @@ class Sessions:
 class MountedPage(NamedTuple):
     """A web application at ``paths``. It has ``sessions`` if callers need a token.
 
-    ``drain`` ends its event streams, which would stay open forever.
+    ``drain`` ends its event streams, which would stay open forever. ``run`` is its work in the background: it is
+    started with the server, and cancelled when the server stops.
     """
 
     app: ASGIApp
     paths: Sequence[str]
     sessions: Sessions | None = None
     drain: Callable[[], None] = lambda: None
+    run: Callable[[], Coroutine[Any, Any, None]] = sleep_forever
 
 
 class SourceStatus(NamedTuple):

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect
@@ -25,13 +25,15 @@ from skillwire.amounts import counted, size_of
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jinja2 import Environment
     from jinja2.runtime import Context
     from markupsafe import Markup
     from starlette.requests import Request
 
+T = TypeVar("T")
+PAGE_SIZE = 100  # rows of a list
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -58,6 +60,40 @@ class _Static(NamedTuple):
     data: bytes
     version: str
     media_type: str
+
+
+class ListPage(NamedTuple, Generic[T]):
+    """One page of a list, and its position."""
+
+    rows: Sequence[T]
+    page: int
+    total: int
+
+    @property
+    def pages(self) -> int:
+        """The number of pages; at least one."""
+        return max(1, -(-self.total // PAGE_SIZE))
+
+    @property
+    def first(self) -> int:
+        """The number of the first row of the page."""
+        return (self.page - 1) * PAGE_SIZE + 1
+
+    @property
+    def last(self) -> int:
+        """The number of the last row of the page."""
+        return self.first + len(self.rows) - 1
+
+
+def list_page(rows: Sequence[T], page: int) -> ListPage[T]:
+    """A page of ``rows``."""
+    return ListPage(rows[(page - 1) * PAGE_SIZE : page * PAGE_SIZE], page, len(rows))
+
+
+def page_number(query: Mapping[str, str]) -> int:
+    """The number of the requested page; the first one if it is invalid."""
+    number = query.get("page", "")[:6]
+    return max(int(number), 1) if number.isascii() and number.isdigit() else 1
 
 
 def render(template: str, *, block: str = "", **context: object) -> str:

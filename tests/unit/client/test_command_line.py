@@ -18,7 +18,10 @@ SECRET = "s3cret"
         (["npx", "-y", "@acme/server", "--dir", "/srv/a b"], "npx -y @acme/server --dir '/srv/a b'"),
         (["npx", "server", "--port=80", "--keyboard", "us"], "npx server --port=80 --keyboard us"),
         (["npx", "server", "--token", "${TOKEN}"], "npx server --token '${TOKEN}'"),
-        (["docker", "run", "-e", "HOME", "image@sha256:" + "a1" * 32], f"docker run -e HOME image@sha256:{'a1' * 32}"),
+        (
+            ["docker", "run", "-e", "HOME", "image@sha256:" + "a1" * 32],
+            f"docker run -e HOME image@sha256:{'a1' * 32}",
+        ),
     ],
 )
 def test_arguments_are_shown(command: list[str], shown: str) -> None:

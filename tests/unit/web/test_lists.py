@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.catalog.examination import Examiner
 from skillwire.server.callers import ViewCache
-from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, PathPage, Paths
+from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths
 from trees import skill_md
+
+if TYPE_CHECKING:
+    from skillwire.web.theme import ListPage
 
 pytestmark = pytest.mark.anyio
 
@@ -18,8 +23,12 @@ def skill(path: str) -> Skill:
     return Skill(path, {"SKILL.md": skill_md(path.rpartition("/")[2])})
 
 
-def names(part: PathPage) -> list[str]:
-    return [uri.removeprefix("skill://").removesuffix("/SKILL.md") for uri in part.uris]
+def names(part: ListPage[str]) -> list[str]:
+    return [uri.removeprefix("skill://").removesuffix("/SKILL.md") for uri in part.rows]
+
+
+async def folders(paths: Paths, under: str) -> dict[str, int]:
+    return (await paths.listing()).folders.get(under, {})
 
 
 async def shown(paths: Paths, under: str = "", page: int = 1) -> list[str]:
@@ -41,9 +50,9 @@ async def test_a_folder_has_what_is_below_it_and_not_what_only_begins_so() -> No
     assert await shown(paths, "a") == ["a/b/y", "a/b/z", "a/x"]
     assert await shown(paths, "a/b") == ["a/b/y", "a/b/z"]
     assert await shown(paths, "nothing") == []
-    assert await paths.folders("") == {"a": 3, "a-b": 1, "ab": 1}
-    assert await paths.folders("a") == {"b": 2}
-    assert await paths.folders("a/b") == {}
+    assert await folders(paths, "") == {"a": 3, "a-b": 1, "ab": 1}
+    assert await folders(paths, "a") == {"b": 2}
+    assert await folders(paths, "a/b") == {}
 
 
 @rule("S1")

@@ -1,8 +1,7 @@
 """The lists of the catalog: listed skills by path, filtered, search results, and problems.
 
-The paths are cached until skills are added or removed, and the entries until anything changes, so that a page
-costs the same for every size of catalog. What the files of a skill contain is examined within a time limit; a list
-shows what is known, and more with the next request.
+The list is read again after a change, in the background, so that a page costs the same for every size of catalog.
+What the files of skills contain is examined in the background too: a list shows what is known.
 
 A problem must not reveal an unlisted skill. A served skill has a ``listed`` flag. For a skill that is not served,
 its problems have the flag, or its path matches one of the globs for unlisted skills.
@@ -19,17 +18,18 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
+from anyio import to_thread
 from markupsafe import Markup
 
 from skillwire.errors import FormatError
 from skillwire.search.text import parse_query
-from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import is_script, requested_tools, review_entry
-from skillwire.skill.uri import skill_md_uri
+from skillwire.skill.uri import parse_uri, skill_md_uri
 from skillwire.web.escape import visible
+from skillwire.web.theme import PAGE_SIZE, ListPage, list_page, page_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog, Change
     from skillwire.catalog.examination import Examined, Examiner
@@ -39,14 +39,13 @@ if TYPE_CHECKING:
     from skillwire.web.catalog.site import Site
 
 MAX_VIEWS = 16
-PAGE_SIZE = 100
 _LONGEST = 240  # characters of a description; the page of the skill shows all of it
 _FOUND = Markup('<mark class="found">{}</mark>')
 _MARKDOWN = re.compile(r"[#*`|~\[\]]+|\]\([^)\s]*\)|-{3,}|={3,}")
 _MAX_PROBLEMS = 500
 _MAX_IGNORED = 1000
 _MAX_SELECTIONS = 8
-_EXAMINING_SECONDS = 2.0
+_MAX_LICENSES = 50
 _SEVERITIES = ("error", "warning", "note")
 _DAYS = {"day": 1, "week": 7, "month": 30}
 HAS = ("scripts", "tools", "domains", "hidden", "problems", "none")
@@ -55,7 +54,7 @@ SORTS: dict[str, Callable[[SkillEntry], Any]] = {
     "name": lambda entry: entry.path.rpartition("/")[2],
     "changed": lambda entry: -(entry.modified or 0),
     "size": lambda entry: -entry.size,
-    "tokens": lambda entry: -(estimate_tokens(entry).loaded or 0),
+    "tokens": lambda entry: -_skill_md_size(entry),
 }
 
 
@@ -72,20 +71,28 @@ class ListFilter(NamedTuple):
     @classmethod
     def of(cls, query: Mapping[str, str]) -> ListFilter:
         """Parse the query of a request. Invalid values select everything."""
-        number = query.get("page", "")[:6]
+
+        def one_of(name: str, values: Container[str]) -> str:
+            return query[name] if query.get(name, "") in values else ""
+
         return cls(
             query.get("under", "").strip("/"),
-            query.get("has", "") if query.get("has", "") in HAS else "",
+            one_of("has", HAS),
             query.get("license", "")[:_LONGEST],
-            query.get("since", "") if query.get("since", "") in _DAYS else "",
-            query.get("sort", "") if query.get("sort", "") in SORTS else "",
-            max(int(number), 1) if number.isascii() and number.isdigit() else 1,
+            one_of("since", _DAYS),
+            one_of("sort", SORTS),
+            page_number(query),
         )
 
     @property
     def is_plain(self) -> bool:
         """Whether it selects all skills below a folder, by path."""
         return not (self.has or self.license or self.since or self.sort not in ("", "path"))
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether the files of skills decide, so that it selects only skills that were examined."""
+        return self.has in ("domains", "hidden", "problems", "none")
 
     @property
     def query(self) -> dict[str, str]:
@@ -118,149 +125,121 @@ def _license(entry: SkillEntry) -> str:
     return str(entry.frontmatter.get("license", "") or "")[:_LONGEST]
 
 
-class PathPage(NamedTuple):
-    """One page of the listed skills, and its position."""
-
-    uris: Sequence[str]
-    page: int
-    total: int
-
-    @property
-    def pages(self) -> int:
-        """The number of pages."""
-        return max(1, -(-self.total // PAGE_SIZE))
-
-    @property
-    def first(self) -> int:
-        """The number of the first skill of the page."""
-        return (self.page - 1) * PAGE_SIZE + 1
-
-    @property
-    def last(self) -> int:
-        """The number of the last skill of the page."""
-        return self.first + len(self.uris) - 1
+def _skill_md_size(entry: SkillEntry) -> int:
+    file = entry.resource(entry.uri)
+    return 0 if file is None else file.size or 0
 
 
 @dataclass(slots=True)
 class _Listing:
+    """The listed entries, by path."""
+
+    entries: list[SkillEntry]
     uris: dict[str, str] = field(default_factory=dict[str, str])  # by path
     paths: list[str] = field(default_factory=list[str])  # sorted
     folders: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])  # counts
+    licenses: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.entries.sort(key=lambda entry: entry.path)
+        self.uris = {entry.path: entry.uri for entry in self.entries}
+        self.paths = list(self.uris)
+        self.licenses = sorted({_license(entry) for entry in self.entries} - {""})[:_MAX_LICENSES]
+        for path in self.paths:
+            parent = ""
+            for name in path.split("/")[:-1]:
+                inside = self.folders.setdefault(parent, {})
+                inside[name] = inside.get(name, 0) + 1
+                parent = f"{parent}/{name}" if parent else name
+
+    def below(self, folder: str) -> tuple[int, int]:
+        """The positions of the skills below ``folder``."""
+        if not folder:
+            return 0, len(self.paths)
+        return bisect_left(self.paths, f"{folder}/"), bisect_left(self.paths, f"{folder}0")  # '/' < '0'
 
 
 class Paths:
-    """The listed skills of ``catalog``, and a number that grows with each change."""
+    """The listed skills of ``catalog``, and a number that grows with each change.
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    ``on_change`` is called at once and with each change, so that the list can be read before the next request.
+    """
+
+    def __init__(self, catalog: Catalog, on_change: Callable[[], None] = lambda: None) -> None:
+        self.catalog = catalog
+        self._on_change = on_change
         self._listing: _Listing | None = None
-        self._entries: list[SkillEntry] | None = None
-        self._selections: dict[ListFilter, list[SkillEntry]] = {}
+        self._selections: dict[tuple[ListFilter, int], list[SkillEntry]] = {}
         self._generation = 0
         self.number = 0
         self.changed = anyio.Event()
         self._watch = catalog.changes()
         self._watch.forward(self._forget)
+        on_change()
 
     def close(self) -> None:
         """Stop listening for changes."""
         self._watch.close()
 
-    async def page(self, wanted: ListFilter, examiner: Examiner) -> PathPage:
-        """One page of the skills that ``wanted`` selects."""
-        if not wanted.is_plain:
-            found = await self._selected(wanted._replace(page=1), examiner)
-            begin = (wanted.page - 1) * PAGE_SIZE
-            return PathPage([each.uri for each in found[begin : begin + PAGE_SIZE]], wanted.page, len(found))
-        listing = await self._current()
-        start, stop = 0, len(listing.paths)
-        if wanted.under:
-            start = bisect_left(listing.paths, f"{wanted.under}/")
-            stop = bisect_left(listing.paths, f"{wanted.under}0")  # '/' < '0'
-        begin = start + (wanted.page - 1) * PAGE_SIZE
-        paths = listing.paths[begin : min(begin + PAGE_SIZE, stop)]
-        return PathPage([listing.uris[path] for path in paths], wanted.page, stop - start)
-
-    async def _selected(self, wanted: ListFilter, examiner: Examiner) -> list[SkillEntry]:
-        """The entries that ``wanted`` selects, sorted. They are cached if only the entries decide."""
-        known = self._selections.get(wanted)
-        if known is not None:
-            return known
-        under, now, number = f"{wanted.under}/" if wanted.under else "", time.time(), self.number
-        if wanted.has in ("domains", "hidden", "problems", "none"):
-            await examiner.examine(self._catalog, await self.entries(), _EXAMINING_SECONDS)
-        found = [
-            entry
-            for entry in await self.entries()
-            if entry.path.startswith(under) and wanted.fits(entry, examiner.known(entry), now)
-        ]
-        found.sort(key=SORTS[wanted.sort or "path"])
-        if wanted.has in ("", "tools") and not wanted.since and number == self.number:
-            while len(self._selections) >= _MAX_SELECTIONS:
-                self._selections.pop(next(iter(self._selections)))
-            self._selections[wanted] = found
-        return found
-
-    async def entries(self) -> list[SkillEntry]:
-        """All listed entries, by path."""
-        while self._entries is None:
-            number = self.number
-            entries = sorted([entry async for entry in self._catalog.entries()], key=lambda entry: entry.path)
-            if number == self.number:
-                self._entries = entries
-        return self._entries
-
-    async def licenses(self) -> list[str]:
-        """The licences of the listed skills."""
-        return sorted({_license(entry) for entry in await self.entries()} - {""})[:50]
-
-    async def similar(self, query: str) -> list[str]:
-        """Words of names that are similar to the words of a query without results."""
-        words = {word for path in (await self._current()).paths for word in re.split(r"[/_-]", path)}
-        found = (get_close_matches(word, words, 2, 0.7) for word in query.lower().split()[:4])
-        return list(dict.fromkeys(word for close in found for word in close))
-
-    async def folders(self, under: str) -> dict[str, int]:
-        """The folders directly in ``under``, with the number of skills below each."""
-        return (await self._current()).folders.get(under, {})
-
-    async def has(self, path: str) -> bool:
-        """Whether a skill at ``path`` is listed."""
-        return path in (await self._current()).uris
-
-    async def count(self) -> int:
-        """The number of listed skills."""
-        return len((await self._current()).paths)
-
-    async def _current(self) -> _Listing:
-        while self._listing is None:
-            generation = self._generation
-            listing = _listing_of([(entry.path, entry.uri) for entry in await self.entries()])
-            if generation == self._generation:  # no skill was added or removed meanwhile
-                self._listing = listing
-        return self._listing
-
-    def _forget(self, change: Change) -> None:
-        if change.added or change.removed:
-            self._generation += 1
-            self._listing = None
-        self._entries = None
-        self._selections.clear()
+    def tell(self) -> None:
+        """Tell open pages that they may be outdated."""
         self.number += 1
+        self._selections.clear()
         self.changed.set()
         self.changed = anyio.Event()
 
+    def _forget(self, change: Change) -> None:  # noqa: ARG002 - every change outdates the list
+        self._listing = None
+        self._generation += 1
+        self.tell()
+        self._on_change()
 
-def _listing_of(skills: Iterable[tuple[str, str]]) -> _Listing:
-    listing = _Listing(dict(sorted(skills)))
-    listing.paths = list(listing.uris)
-    for path in listing.paths:
-        parent = ""
-        for name in path.split("/")[:-1]:
-            inside = listing.folders.setdefault(parent, {})
-            inside[name] = inside.get(name, 0) + 1
-            parent = f"{parent}/{name}" if parent else name
-    return listing
+    async def listing(self) -> _Listing:
+        """The current list."""
+        while self._listing is None:
+            generation = self._generation
+            listing = _Listing([entry async for entry in self.catalog.entries()])
+            if generation == self._generation:
+                self._listing = listing
+        return self._listing
+
+    async def page(self, wanted: ListFilter, examiner: Examiner) -> ListPage[str]:
+        """One page of the URIs of the skills that ``wanted`` selects."""
+        listing = await self.listing()
+        if not wanted.is_plain:
+            found = await self._selected(listing, wanted._replace(page=1), examiner)
+            return list_page([entry.uri for entry in found], wanted.page)
+        start, stop = listing.below(wanted.under)
+        begin = start + (wanted.page - 1) * PAGE_SIZE
+        paths = listing.paths[begin : min(begin + PAGE_SIZE, stop)]
+        return ListPage([listing.uris[path] for path in paths], wanted.page, stop - start)
+
+    async def _selected(self, listing: _Listing, wanted: ListFilter, examiner: Examiner) -> Sequence[SkillEntry]:
+        """The entries that ``wanted`` selects, sorted. They are cached, but not longer than a minute."""
+        now, number = time.time(), self.number
+        key = wanted, int(now // 60)
+        known = self._selections.get(key)
+        if known is not None:
+            return known
+
+        def select() -> list[SkillEntry]:
+            start, stop = listing.below(wanted.under)
+            entries = listing.entries[start:stop]
+            found = [entry for entry in entries if wanted.fits(entry, examiner.known(entry), now)]
+            return sorted(found, key=SORTS[wanted.sort or "path"])
+
+        found = await to_thread.run_sync(select)  # every skill is looked at: other requests do not wait for it
+        if number == self.number:
+            while len(self._selections) >= _MAX_SELECTIONS:
+                self._selections.pop(next(iter(self._selections)))
+            self._selections[key] = found
+        return found
+
+    async def similar(self, query: str) -> list[str]:
+        """Words of names that are similar to the words of a query without results."""
+        words = {word for path in (await self.listing()).paths for word in re.split(r"[/_-]", path)}
+        found = (get_close_matches(word, words, 2, 0.7) for word in query.lower().split()[:4])
+        return list(dict.fromkeys(word for close in found for word in close))
 
 
 class CatalogRow(NamedTuple):
@@ -318,18 +297,23 @@ def _with_marks(text: str, query: str) -> Markup:
     return Markup("").join((*pieces, visible(text[at:])))
 
 
-async def visible_problems(catalog: Catalog, paths: Paths, site: Site, examiner: Examiner) -> dict[str, Any]:
-    """Everything that ``check`` finds: problems that exclude skills, other problems, and ignored paths."""
-    found = await catalog.problems()
+async def visible_problems(paths: Paths, site: Site, examiner: Examiner) -> dict[str, Any]:
+    """What ``check`` finds: problems that exclude skills, those of examined skills, and ignored paths."""
+    catalog, found = paths.catalog, await paths.catalog.problems()
     unlisted = frozenset(problem.skill for problem in found if problem.skill and not problem.listed)
-    disclosure = _Disclosure(catalog, paths, site, unlisted)
+    disclosure = _Disclosure(paths, site, unlisted)
     problems = [problem for problem in found if problem.listed and await disclosure.may_mention_problem(problem)]
+    noted = [problem for problem in problems if not problem.refuses]
+    listed = await paths.listing()
+    for uri in examiner.problematic():
+        path = parse_uri(uri).parent.path
+        entry = await catalog.peek_skill(uri) if path in listed.uris else None
+        examined = examiner.known(entry) if entry is not None else None
+        noted += () if examined is None else examined.problems
+    noted = sorted(
+        dict.fromkeys(noted), key=lambda each: (_SEVERITIES.index(each.severity), each.file, each.line or 0)
+    )
     refused = [problem for problem in problems if problem.refuses]
-    entries = [entry for entry in await paths.entries() if entry.local and not entry.is_dynamic]
-    examined = await examiner.examine(catalog, entries, _EXAMINING_SECONDS)
-    texts = [problem for each in examined.values() for problem in each.problems]
-    noted = list(dict.fromkeys([*(problem for problem in problems if not problem.refuses), *texts]))
-    noted.sort(key=lambda each: (_SEVERITIES.index(each.severity), each.file, each.line or 0))
     ignored = [path for path in await catalog.ignored() if await disclosure.may_mention(path)]
     return {
         "refused": refused[:_MAX_PROBLEMS],
@@ -338,16 +322,15 @@ async def visible_problems(catalog: Catalog, paths: Paths, site: Site, examiner:
         "refused_count": len(refused),
         "noted_count": len(noted),
         "ignored_count": len(ignored),
-        "unexamined": len(entries) - len(examined),
+        "unexamined": examiner.remaining(catalog),
     }
 
 
 class _Disclosure:
     """Decides which paths a page may mention. Results are cached for one request."""
 
-    def __init__(self, catalog: Catalog, paths: Paths, site: Site, unlisted: frozenset[str]) -> None:
+    def __init__(self, paths: Paths, site: Site, unlisted: frozenset[str]) -> None:
         self._unlisted = unlisted  # skills that are not served, and would not be listed
-        self._catalog = catalog
         self._paths = paths
         self._site = site
         self._known: dict[str, bool] = {"": True}  # by folder
@@ -371,7 +354,7 @@ class _Disclosure:
     async def _is_inside_listed(self, folder: str) -> bool:
         if folder not in self._known:
             is_listed = not self._is_unlisted(folder) and await self._is_listed(folder)
-            is_skill = await self._paths.has(folder)
+            is_skill = folder in (await self._paths.listing()).uris
             self._known[folder] = is_skill or (
                 is_listed and await self._is_inside_listed(folder.rpartition("/")[0])
             )
@@ -379,10 +362,10 @@ class _Disclosure:
 
     async def _is_listed(self, path: str) -> bool:
         """Whether the skill at ``path``, if there is one, is listed."""
-        if await self._paths.has(path):  # faster than a request to the catalog
+        if path in (await self._paths.listing()).uris:  # faster than a request to the catalog
             return True
         try:
-            entry = await self._catalog.peek_skill(skill_md_uri(path, self._site.skills.scheme))
+            entry = await self._paths.catalog.peek_skill(skill_md_uri(path, self._site.skills.scheme))
         except FormatError:  # an ignored path may not be a valid path of a skill
             return True
         return entry is None or entry.listed

@@ -8,10 +8,12 @@ import logging
 import re
 import secrets
 import shlex
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+import anyio
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
@@ -58,7 +60,7 @@ from skillwire.web.theme import PAGE_HEADERS, static_route
 from skillwire.wire.extension import get_result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -70,7 +72,6 @@ if TYPE_CHECKING:
 
 MAX_FOUND = 50
 _MAX_PAGES = 10  # of search results
-_EXAMINING_SECONDS = 0.5  # for the skills of one page; the next request continues
 _TABS = {"text": "SKILL.md", "files": "Files", "findings": "Findings", "install": "Install", "details": "Details"}
 _MAX_QUERY = 1000
 _MAX_ENTRY = 24_000
@@ -80,8 +81,8 @@ _COMMON_HOSTS = (
 log = logging.getLogger("skillwire.page")
 
 
-def application(site: Site) -> ASGIApp:
-    """The web application of ``site``."""
+def application(site: Site) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, None]]]:
+    """The web application of ``site``, and its work in the background."""
     pages, sign_in = CatalogPages(site), SignIn(site)
 
     def signed_in(view: View) -> View:
@@ -116,7 +117,7 @@ def application(site: Site) -> ASGIApp:
     errors = ErrorPages(site, sign_in)
     kinds: tuple[type[Exception], ...] = (SkillwireError, HTTPException, Exception)
     app = ExceptionMiddleware(router, handlers=dict.fromkeys(kinds, errors.answer))
-    return no_store(app) if site.needs_token else app
+    return (no_store(app) if site.needs_token else app), pages.run
 
 
 class CatalogPages:
@@ -124,9 +125,28 @@ class CatalogPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._paths = ViewCache(Paths, MAX_VIEWS)
-        self._examiner = Examiner()
+        self._outdated = anyio.Event()
+        self._paths = ViewCache(lambda view: Paths(view, self._refresh), MAX_VIEWS)
+        self._examiner = Examiner(self._tell)
         self._packer = Packer()
+
+    async def run(self) -> None:
+        """Keep the lists current, and examine their skills, until cancelled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._examiner.run)
+            while True:
+                self._outdated = anyio.Event()
+                for paths in self._paths.values():
+                    with suppress(SkillwireError):  # the next request has the error
+                        self._examiner.ask_all(paths.catalog, (await paths.listing()).entries)
+                await self._outdated.wait()
+
+    def _refresh(self) -> None:
+        self._outdated.set()
+
+    def _tell(self) -> None:
+        for paths in self._paths.values():
+            paths.tell()
 
     async def listing(self, request: Request) -> Response:
         """The listed skills: filtered, sorted, by page. The first page also introduces the server."""
@@ -144,13 +164,13 @@ class CatalogPages:
         page = min(ListFilter.of(request.query_params).page, _MAX_PAGES)
         found = await self._site.skills.search(query, page * MAX_FOUND + 1)
         shown = found[(page - 1) * MAX_FOUND : page * MAX_FOUND]
-        catalog, paths = self._catalog, self._paths.of(self._catalog)
-        facts = await self._examiner.examine(catalog, [entry for _, entry in shown], _EXAMINING_SECONDS)
+        paths = self._paths.of(self._catalog)
+        self._examiner.ask(paths.catalog, [entry for _, entry in shown])
         return self._site.page(
             "catalog/list.html",
             block=block,
             query=query,
-            rows=[list_row(entry, facts.get(entry.uri), hit, query) for hit, entry in shown],
+            rows=[list_row(entry, self._examiner.known(entry), hit, query) for hit, entry in shown],
             page=page,
             first=(page - 1) * MAX_FOUND + 1,
             total=len(found),
@@ -173,7 +193,7 @@ class CatalogPages:
         entry = await catalog.get_skill(self._skill_uri(request))
         files = await list_files(catalog, entry)
         context: dict[str, Any] = {"tab": tab if tab in _TABS else "text", "tabs": _TABS, "files": files}
-        examined = (await self._examiner.examine(catalog, [entry], _EXAMINING_SECONDS)).get(entry.uri)
+        examined = await self._examiner.examine(catalog, entry)
         context["problems"] = () if examined is None else examined.others
         review = await review_text(catalog, entry) if examined is None or tab == "findings" else None
         context |= {"review": review, "risk": review.risk if review is not None else examined and examined.risk}
@@ -249,34 +269,35 @@ class CatalogPages:
         file = await self._catalog.read_file(str(uri))
         return Response(file.data, headers=file_headers(uri.segments[-1]))
 
-    async def problems(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
+    async def problems(self, request: Request) -> Response:
         """The skills that are not served, and the problems of served ones."""
-        catalog = self._catalog
-        found = await visible_problems(catalog, self._paths.of(catalog), self._site, self._examiner)
-        return self._site.page("catalog/problems.html", **found)
+        paths, block = self._paths.of(self._catalog), "problems" if "part" in request.query_params else ""
+        found = await visible_problems(paths, self._site, self._examiner)
+        return self._site.page("catalog/problems.html", block=block, number=paths.number, **found)
 
     async def connect(self, request: Request) -> Response:
         """How to connect a host to this server."""
         return self._site.page("catalog/connect.html", **self._host_setups(request))
 
     async def _listed(self, request: Request) -> dict[str, Any]:
-        catalog, paths = self._catalog, self._paths.of(self._catalog)
+        paths = self._paths.of(self._catalog)
         wanted, number = ListFilter.of(request.query_params), paths.number
-        part = await paths.page(wanted, self._examiner)
-        found = [await catalog.peek_skill(uri) for uri in part.uris]
+        part, listing = await paths.page(wanted, self._examiner), await paths.listing()
+        found = [await paths.catalog.peek_skill(uri) for uri in part.rows]
         entries = [entry for entry in found if entry is not None]
-        facts = await self._examiner.examine(catalog, entries, _EXAMINING_SECONDS)
-        folders = await paths.folders(wanted.under)
+        self._examiner.ask(paths.catalog, entries)
+        folders = listing.folders.get(wanted.under, {})
         sources = () if self._site.sources is None else self._site.sources()
         if self._site.needs_token:  # only those whose skills the caller sees
             sources = [source for source in sources if source.label in folders]
         return {
             "wanted": wanted,
             "part": part,
-            "rows": [list_row(entry, facts.get(entry.uri)) for entry in entries],
+            "rows": [list_row(entry, self._examiner.known(entry)) for entry in entries],
+            "unexamined": self._examiner.remaining(paths.catalog) if wanted.needs_files else 0,
             "folders": folders,
-            "licenses": await paths.licenses(),
-            "total": await paths.count(),
+            "licenses": listing.licenses,
+            "total": len(listing.entries),
             "sources": sources,
             "number": number,
         }

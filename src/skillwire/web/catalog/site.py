@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import anyio
 from anyio import to_thread
 from starlette.datastructures import MutableHeaders
 from starlette.responses import RedirectResponse, Response
@@ -26,7 +27,7 @@ from skillwire.web.events import EventStreams
 from skillwire.web.theme import PAGE_HEADERS, page, prepare, read_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from typing import Literal
 
     from starlette.requests import Request
@@ -121,7 +122,8 @@ def catalog_page(
     """
     sessions = None if access is None else Sessions(access)
     site = Site(skills, name, path, public_url, sessions, tuple(unlisted), sources)
-    return MountedPage(_LazyApplication(site), PATHS, sessions, site.streams.end)
+    app = _LazyApplication(site)
+    return MountedPage(app, PATHS, sessions, site.streams.end, app.run)
 
 
 def page_address(url: str, public_url: str | None) -> str:
@@ -137,13 +139,22 @@ class _LazyApplication:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._app: ASGIApp | None = None
+        self._run: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._created = anyio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._app is None:
-            self._app = await to_thread.run_sync(self._create)
+            self._app, self._run = await to_thread.run_sync(self._create)
+            self._created.set()
         await self._app(scope, receive, send)
 
-    def _create(self) -> ASGIApp:
+    async def run(self) -> None:
+        """Work in the background, from the first request until cancelled."""
+        await self._created.wait()
+        if self._run is not None:
+            await self._run()
+
+    def _create(self) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, None]]]:
         from skillwire.web.catalog.pages import application
 
         prepare("catalog/")
