@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
 """Asks the user before a server from a file of the project is used: file, label and entry (Z1)."""
 
+SignIn: TypeAlias = Callable[[str], str | None]
+"""Returns the token that the user has stored for the registry at a URL."""
+
 
 async def no_consent(file: Path, label: str, _entry: Mapping[str, Any]) -> None:
     """Refuse every server from a file of the project."""
@@ -153,6 +156,7 @@ class TargetOptions:
     consent: Consent = no_consent
     timeout: float | None = None
     on_url: Callable[[str], None] | None = None  # called with the URL that responded
+    sign_in: SignIn = lambda _: None
 
 
 @asynccontextmanager
@@ -190,6 +194,8 @@ async def open_target(
                 is_typed = isinstance(target, list | tuple)  # the words of an entry may be secret
                 words = shlex.join(place.command) if is_typed else program_of(place.command)
                 error.hint = f"run it yourself, to see why: {words}"
+            if error.reference == "not-allowed" and isinstance(place, UrlServer) and options.sign_in(place.url):
+                error.hint = f"sign in again: skillwire registry login {shlex.quote(place.url)}"
             raise
         if options.on_url is not None and isinstance(place, UrlServer):
             options.on_url(place.url)
@@ -266,7 +272,8 @@ async def server_place(
 ) -> SkillPlace:
     """Return the place of a server, given by a command, a URL, an entry or a label.
 
-    Z1: an entry from a file of the project needs consent before any variable in it is replaced.
+    Z1: an entry from a file of the project needs consent before any variable in it is replaced. It never gets a
+    stored sign-in.
     """
     from skillwire.client.servers import (
         CommandServer,
@@ -281,7 +288,7 @@ async def server_place(
 
     url = as_url(target) if isinstance(target, str) else None
     if url is not None:
-        return UrlServer(url, options.headers)
+        return UrlServer(url, {**_signed_in(url, options), **options.headers})
     if isinstance(target, str):
         _check_label(target, options)
         configs = find_configs(folder, home) if options.config is None else iter([options.config])
@@ -302,6 +309,14 @@ async def server_place(
     if isinstance(place, CommandServer):
         return place if options.start_in is None else _started_in(options.start_in, place)
     return UrlServer(place.url, {**place.headers, **options.headers})
+
+
+def _signed_in(url: str, options: TargetOptions) -> Mapping[str, str]:
+    """Return the header with the stored sign-in, unless the user gave another one."""
+    if any(name.lower() == "authorization" for name in options.headers):
+        return {}
+    token = options.sign_in(url)
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
 def _check_label(target: str, options: TargetOptions) -> None:

@@ -4,56 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.commands import run
 from starting import skillwire_command
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "SKILLWIRE_"))}
-    return {**kept, "HOME": str(tmp_path)}
-
-
-@pytest.fixture
-def registry(tmp_path: Path, environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """A registry that serves, with its address and the token of its first administrator."""
-    command = [
-        *skillwire_command(),
-        "registry",
-        "--http",
-        "127.0.0.1:0",
-        "--json",
-        "--state",
-        str(tmp_path / "server"),
-    ]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        text = b""
-        while not text.rstrip().endswith(b"}"):
-            line = process.stdout.readline()
-            assert line, "it ended"
-            text += line
-        yield json.loads(text)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-
-
-def run(environment: dict[str, str], *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*skillwire_command(), *words], env=environment, input=typed, capture_output=True, text=True, timeout=120
-    )
 
 
 def test_a_publisher_that_is_killed_leaves_nothing_and_a_repeat_finishes(

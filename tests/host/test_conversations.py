@@ -12,8 +12,9 @@ from anyio import from_thread
 from host.stage import NO, YES, Person, hosting, make_dynamic, reference, rotate
 from rules import rule
 from skillwire import Answer, ApprovalRequest, MemoryCatalog, Policy, Rule, Skill, SkillHost
-from skillwire.host.state import open_store, state_folder
+from skillwire.host.state import open_store
 from skillwire.store.contract import StoredOrigin
+from skillwire.store.place import state_folder
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -88,8 +88,8 @@ def forget(permission: Mapping[str, Any]) -> None:
 
 
 def _path_of(permission: Mapping[str, Any]) -> Path:
-    from skillwire.host.state import state_folder  # late: it imports the store
     from skillwire.skill.entry import digest_of
+    from skillwire.store.place import state_folder
 
     return state_folder() / "allowed" / digest_of(_canonical(permission)).removeprefix("sha256:")
 

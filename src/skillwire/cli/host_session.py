@@ -91,7 +91,7 @@ def host_words(arguments: Arguments, *names: str) -> list[str]:
 
 def state_of(arguments: Arguments) -> str | Path:
     """Return the state folder, or the URL of a database."""
-    from skillwire.host.state import USER, expanded_state, state_folder  # late: it imports the store
+    from skillwire.store.place import USER, expanded_state, state_folder
 
     return state_folder(USER) if arguments.state is None else expanded_state(arguments.state)
 

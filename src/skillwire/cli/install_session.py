@@ -101,8 +101,8 @@ def scope_of(arguments: Arguments) -> InstallScope:
 
 def backups(*, force: bool = False) -> Backups:
     """Return where copies of edited files go. They are replaced only with ``force``."""
-    from skillwire.host.state import state_folder  # late: it imports the store
     from skillwire.install.installation import Backups
+    from skillwire.store.place import state_folder
 
     return Backups(state_folder() / "backups", timestamp(), force)
 
@@ -224,6 +224,7 @@ async def open_server(
 ) -> AsyncGenerator[Catalog]:
     """Open a server from the lock as a catalog; a repository at ``commit``, if it is given."""
     from skillwire.bootstrap import TargetOptions, open_target
+    from skillwire.cli.registry_session import stored_token
     from skillwire.install.servers import base_of, needs_consent, target_of
 
     base, (target, config) = base_of(scope), target_of(server, scope, commit)
@@ -235,7 +236,13 @@ async def open_server(
     if server.kind == "git":
         headers = {}  # they are for the MCP servers in the lock; git signs in by itself
     options = TargetOptions(
-        config, headers, server.dialect, server.era or "auto", start_in=base, timeout=arguments.timeout
+        config,
+        headers,
+        server.dialect,
+        server.era or "auto",
+        start_in=base,
+        timeout=arguments.timeout,
+        sign_in=lambda url: stored_token(arguments, url),
     )
     async with AsyncExitStack() as stack:
         try:

@@ -66,7 +66,11 @@ def folder_of(arguments: Arguments) -> Path:
 
 def read_logins(arguments: Arguments) -> Logins:
     """Read the stored sign-ins."""
-    path = folder_of(arguments) / "registries.json"
+    return _read_logins(folder_of(arguments))
+
+
+def _read_logins(folder: Path) -> Logins:
+    path = folder / "registries.json"
     try:
         document: Any = json.loads(path.read_bytes())
         tokens = {str(url): str(each["token"]) for url, each in document["registries"].items()}
@@ -93,6 +97,23 @@ def registry_of(arguments: Arguments) -> tuple[str, str | None]:
         )
     url = registry_url(given)
     return url, os.environ.get(TOKEN_VARIABLE) or logins.tokens.get(url)
+
+
+def stored_token(arguments: Arguments, url: str) -> str | None:
+    """Return the token for the registry at ``url``, which the user typed or has allowed.
+
+    It is sent only to the scheme, host and port where the user signed in (Z1). The variables are for programs, and
+    count only together.
+    """
+    from skillwire.registry.client import is_at_registry, registry_url
+    from skillwire.store.place import USER, state_folder
+
+    given, token = os.environ.get(REGISTRY_VARIABLE), os.environ.get(TOKEN_VARIABLE)
+    if given and token and is_at_registry(url, registry_url(given)):
+        return token
+    logins = _read_logins(state_folder(getattr(arguments, "state", None) or USER))
+    found = [registry for registry in logins.tokens if is_at_registry(url, registry)]
+    return logins.tokens[max(found, key=len)] if found else None
 
 
 def run_with_registry(arguments: Arguments, printer: Printer, work: Work) -> int | None:

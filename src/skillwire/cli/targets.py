@@ -86,6 +86,7 @@ def run_on_targets(
     """Open the targets in ``arguments``, pass the catalogs to ``work``, and return its exit code."""
     from skillwire.bootstrap import TargetOptions, open_target  # late: not needed for --help
     from skillwire.cli.consent import ask_for_servers
+    from skillwire.cli.registry_session import stored_token
 
     options = TargetOptions(
         arguments.config,
@@ -96,6 +97,7 @@ def run_on_targets(
         allow_unverified=allow_unverified,
         consent=ask_for_servers(printer, "--yes", is_given=arguments.yes),
         timeout=arguments.timeout,
+        sign_in=lambda url: stored_token(arguments, url),
     )
 
     async def run() -> int:

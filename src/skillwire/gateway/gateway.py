@@ -28,7 +28,7 @@ from skillwire.gateway.federation import FederatedCatalog, Upstream, uri_map_of
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.host.state import USER, check_state, expanded_state, open_cache, open_store, several
+from skillwire.host.state import check_state, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
 from skillwire.server.dialect import MCP_PATH
@@ -36,6 +36,7 @@ from skillwire.server.http import embedding_options
 from skillwire.server.page import SourceStatus
 from skillwire.server.skills import Skills, ignore_problem
 from skillwire.store.content_cache import ContentCache
+from skillwire.store.place import USER, expanded_state
 from skillwire.store.sql import MemoryStore
 
 if TYPE_CHECKING:

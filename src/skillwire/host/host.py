@@ -33,11 +33,12 @@ from skillwire.host.conversation import MISMATCHES, Conversation
 from skillwire.host.loader import Content, Loader
 from skillwire.host.origins import NamedEntry, OriginRegistry, has_other
 from skillwire.host.results import OriginStatus, SkillStatus, status_of
-from skillwire.host.state import USER, check_state, expanded, known_origins, open_cache, open_store, several
+from skillwire.host.state import check_state, known_origins, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import claimed_contents, contents_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.store.contract import LogLine
+from skillwire.store.place import USER, expanded
 from skillwire.store.sql import MemoryStore
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""The state of a host: where it is stored, and the origins that the user stored in it.
-
-``state_folder`` decides where the user's state is, for code and for the command line.
-"""
+"""The state of a host: where it is stored, and the origins that the user stored in it."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
 from skillwire.skill.uri import fold
 from skillwire.store.content_cache import ContentCache, check_place
-from skillwire.store.place import is_url
+from skillwire.store.place import USER, expanded, is_url, state_folder
 from skillwire.store.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -25,36 +22,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-USER = "user"
-"""The state folder of the user, which ``skillwire`` uses on the command line."""
-
-
-def expanded(path: str | Path) -> Path:
-    """A path with ``~`` replaced."""
-    return Path(os.path.expanduser(path))
-
 
 def several(folders: Sequence[T]) -> Sequence[T]:
     """``folders``, if it is a list. A text would be the folders that its letters name, such as ``/``."""
     if isinstance(cast("object", folders), str | os.PathLike):
         raise TypeError(f"'folders' is a list: folders=[{str(folders)!r}]")
     return folders
-
-
-def state_folder(state: str | Path = USER) -> Path:
-    """The state folder: the given one, or for ``"user"`` that of the user (``$XDG_STATE_HOME/skillwire``).
-
-    A state in a database has that of the user, too: verified content stays on the machine that fetched it.
-    """
-    if state != USER and not is_url(state):
-        return expanded(state)
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
-
-
-def expanded_state(state: str | Path) -> str | Path:
-    """A state folder with ``~`` replaced, or the URL of a database."""
-    return state if is_url(state) else expanded(state)
 
 
 async def open_store(state: str | Path = USER) -> SqlStore:

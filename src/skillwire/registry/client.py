@@ -35,6 +35,7 @@ _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5
 _MOST_BYTES = DEFAULT_LIMITS.max_file_bytes
 _LONGEST_TEXT = 2_000
+_PORTS = {"http": 80, "https": 443}
 _KINDS: Final[Mapping[int, type[SkillwireError]]] = {
     400: FormatError,
     401: ApprovalError,
@@ -59,6 +60,17 @@ def registry_url(text: str) -> str:
         raise FormatError("url-invalid", f"{text!r:.200} is not the URL of a registry", "write https://HOST")
     path = parts.path.rstrip("/").removesuffix("/mcp").removesuffix("/v1")
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def is_at_registry(url: str, registry: str) -> bool:
+    """Whether ``url`` is an address of this registry: the same scheme, host and port, and its path or below."""
+    try:
+        ours, theirs = urlsplit(registry), urlsplit(url)
+        origins = {(each.scheme, each.hostname, each.port or _PORTS.get(each.scheme)) for each in (ours, theirs)}
+    except ValueError:
+        return False
+    is_below = f"{theirs.path}/".startswith(f"{ours.path.rstrip('/')}/")
+    return len(origins) == 1 and is_below and theirs.username is None
 
 
 class RegistryClient:

@@ -1,16 +1,22 @@
-"""Where a store is: in a file, or in a PostgreSQL database."""
+"""Where a store is: in a file of the state folder, or in a PostgreSQL database.
+
+``state_folder`` decides where the user's state is, for code and for the command line.
+"""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from skillwire.store.database import DEFAULT_PATIENCE
 
 if TYPE_CHECKING:
-    import os
-
     from skillwire.store.database import Database, Schema
+
+USER = "user"
+"""The state folder of the user, which ``skillwire`` uses on the command line."""
 
 
 def is_url(place: object) -> TypeGuard[str]:
@@ -35,6 +41,27 @@ def without_password(url: str) -> str:
 def without_place(url: str) -> str:
     """The URL with nothing but the name of the database, for clients of a server."""
     return f"postgresql:///{urlsplit(url).path.lstrip('/')}"
+
+
+def expanded(path: str | Path) -> Path:
+    """A path with ``~`` replaced."""
+    return Path(os.path.expanduser(path))
+
+
+def state_folder(state: str | Path = USER) -> Path:
+    """The state folder: the given one, or for ``"user"`` that of the user (``$XDG_STATE_HOME/skillwire``).
+
+    A state in a database has that of the user, too: verified content stays on the machine that fetched it.
+    """
+    if state != USER and not is_url(state):
+        return expanded(state)
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
+
+
+def expanded_state(state: str | Path) -> str | Path:
+    """A state folder with ``~`` replaced, or the URL of a database."""
+    return state if is_url(state) else expanded(state)
 
 
 async def open_database(
