@@ -13,6 +13,7 @@ from adversarial.adversary import EXTENSION, MIB, SMALL
 from adversarial.expecting import listed, memory_below, refused
 from rules import rule
 from skillwire.errors import LimitError, ProtocolError, VerificationError
+from skillwire.limits import DEFAULT_LIMITS
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -194,9 +195,9 @@ async def test_directories_that_never_end_are_ended(server: HostileServer) -> No
     server.answers[DIRECTORY] = twins
     async with server.connect() as client:
         with refused(LimitError, "listing-too-long", "B3"):
-            async for _ in client.walk("skill://flat"):
+            async for _ in client.catalog.walk("skill://flat"):
                 pytest.fail("there is no file")
-    assert server.methods().count(DIRECTORY) <= SMALL.max_entries
+    assert server.methods().count(DIRECTORY) <= DEFAULT_LIMITS.max_resources
 
 
 @rule("K2")

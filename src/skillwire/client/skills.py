@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from mcp import ClientSession
 
-    from skillwire.catalog.contract import DirectoryChild
     from skillwire.catalog.git import GitCatalog
     from skillwire.client.dialects import DialectName
     from skillwire.client.dialects.contract import Children, Dialect
@@ -283,24 +282,6 @@ class SkillsClient:
     async def read_directory(self, uri: str) -> Children:
         """The children of a directory of a skill (D1), if the server supports it."""
         return await (await self.required_dialect()).read_directory(uri)
-
-    async def walk(self, uri: str) -> AsyncIterator[DirectoryChild]:
-        """Every file below a directory, without content. Such a file need not be part of the skill (W3)."""
-        pending, count = [uri], 0
-        while pending:
-            for child in await self.read_directory(pending.pop()):
-                count += 1
-                if count > self.limits.max_entries:
-                    raise LimitError(
-                        "listing-too-long",
-                        f"{uri!r:.300} has more than {self.limits.max_entries} files and folders below it",
-                        "raise Limits.max_entries if you trust the server",
-                        rule="B3",
-                    )
-                if child.is_directory:
-                    pending.append(child.uri)
-                else:
-                    yield child
 
     async def complete(self, template: str, variable: str, typed: str = "") -> list[str]:
         """T1: values of a variable of a resource template that begin with ``typed``, at most 100.
