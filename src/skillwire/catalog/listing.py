@@ -7,6 +7,7 @@ so nothing is lost. It contains no bytes: ``ListingCatalog`` lists and gets skil
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.catalog.contract import (
@@ -23,11 +24,11 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.errors import FormatError
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, file_to_json, parse_entry
+from skillwire.skill.entry import DYNAMIC, Dynamic, Partial, Resource, SkillEntry, file_to_json, parse_entry
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -51,16 +52,24 @@ def entry_from_document(value: object) -> SkillEntry:
     if fields.get("complete", True) and not gaps:
         return parse_entry({key: fields[key] for key in ("uri", "frontmatter", "resources") if key in fields})
     try:
-        whole = "frontmatter" not in gaps
-        if fields["resources"] == DYNAMIC:
-            return SkillEntry(fields["uri"], fields["frontmatter"], DYNAMIC, whole_frontmatter=whole)
-        files = tuple(Resource(f["uri"], f.get("digest"), f.get("size")) for f in fields["resources"])
-        resources = files if fields["complete"] else Partial(files)
-        return SkillEntry(str(parse_uri(fields["uri"])), fields["frontmatter"], resources, whole_frontmatter=whole)
+        entry = trusted_entry(fields)
+        return replace(entry, uri=str(parse_uri(entry.uri)))
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(
             "listing-invalid", "the file is not a listing", "create one: skillwire list --json"
         ) from error
+
+
+def trusted_entry(document: Mapping[str, Any]) -> SkillEntry:
+    """The same without the checks, which take most of the time: for documents that this program stored."""
+    resources: tuple[Resource, ...] | Partial | Dynamic = DYNAMIC
+    if document["resources"] != DYNAMIC:
+        files = tuple(
+            Resource(each["uri"], each.get("digest"), each.get("size")) for each in document["resources"]
+        )
+        resources = files if document["complete"] else Partial(files)
+    is_whole = "frontmatter" not in document["notPromised"]
+    return SkillEntry(document["uri"], document["frontmatter"], resources, whole_frontmatter=is_whole)
 
 
 class ListingCatalog(Catalog):

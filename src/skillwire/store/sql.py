@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
 from anyio import to_thread
 
-from skillwire.catalog.listing import entry_to_document
+from skillwire.catalog.listing import entry_to_document, trusted_entry
 from skillwire.errors import LimitError
 from skillwire.skill.approval import Approval, fingerprint
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
 from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.store.contract import (
     DECISIONS,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from skillwire.skill.approval import Contents
+    from skillwire.skill.entry import SkillEntry
     from skillwire.store.database import Database, Row, Session
 
 T = TypeVar("T")
@@ -404,7 +404,8 @@ def _answer_all(line: LogLine, contents: Contents, grants: frozenset[str] | None
     return _ANSWER_ALL, values
 
 
-# Rows and values. The JSON text is ASCII.
+# Rows and values. The JSON text is ASCII. Entries are not checked again: they were when they were received, and a
+# program that can change them here can also change approvals.
 
 
 def _origin_from_row(label: str, settings: str, added_at: float) -> StoredOrigin:
@@ -452,7 +453,7 @@ def _entries_to_text(entries: Iterable[SkillEntry]) -> str:
 
 def _seen_from_row(entries: str, at: float, is_complete: int) -> SeenEntries:
     """A listing, from its columns."""
-    return SeenEntries(tuple(map(_entry_from_document, json.loads(entries))), at, bool(is_complete))
+    return SeenEntries(tuple(map(trusted_entry, json.loads(entries))), at, bool(is_complete))
 
 
 def _entry_to_text(entry: SkillEntry) -> str:
@@ -462,19 +463,7 @@ def _entry_to_text(entry: SkillEntry) -> str:
 
 def _entry_from_text(text: str) -> SkillEntry:
     """The entry that ``_entry_to_text`` wrote."""
-    return _entry_from_document(json.loads(text))
-
-
-def _entry_from_document(document: dict[str, Any]) -> SkillEntry:
-    # Not ``entry_from_document``: that function checks untrusted files, which takes most of the time, and rewrites
-    # URIs. Stored entries were checked when they were received, and a program that can change them can also change
-    # approvals.
-    whole = "frontmatter" not in document["notPromised"]
-    if document["resources"] == DYNAMIC:
-        return SkillEntry(document["uri"], document["frontmatter"], DYNAMIC, whole_frontmatter=whole)
-    files = tuple(Resource(file["uri"], file.get("digest"), file.get("size")) for file in document["resources"])
-    resources = files if document["complete"] else Partial(files)
-    return SkillEntry(document["uri"], document["frontmatter"], resources, whole_frontmatter=whole)
+    return trusted_entry(json.loads(text))
 
 
 def question_to_text(question: Question) -> str:
@@ -509,7 +498,7 @@ def _question_from_row(
 ) -> Question:
     """A question, from its columns. Its URI and its content are also in ``text``."""
     document: dict[str, Any] = json.loads(text)
-    entry, diff = _entry_from_document(document["entry"]), tuple(document["diff"])
+    entry, diff = trusted_entry(document["entry"]), tuple(document["diff"])
     by, target = document["by"], document["target"]
     finds = tuple(HiddenFind(HiddenKind(find), place, shown) for find, place, shown in document["hidden"])
     more = finds, diff, document["lasts"], document.get("address", "")  # older questions do not have it
