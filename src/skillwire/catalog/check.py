@@ -20,7 +20,7 @@ from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.safe_open import read_below
 from skillwire.errors import LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
-from skillwire.skill.check import SkillText, check_text, source_line
+from skillwire.skill.check import check_file, source_line
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
@@ -193,12 +193,8 @@ def _check_skills(read: Read, skills: Iterable[_Texts]) -> list[Diagnostic]:
     for skill in skills:
         for file in skill.files:
             data = read(f"{skill.path}/{file}")
-            if data is not None and b"\0" not in data:
-                try:
-                    text = data.decode()
-                except UnicodeDecodeError:
-                    continue  # not text
-                problems += check_text(SkillText(skill.path, file, text, skill.names))
+            if data is not None:
+                problems += check_file(skill.path, file, data, skill.names)
     return problems
 
 

@@ -17,7 +17,7 @@ from anyio import to_thread
 from skillwire.errors import SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.skill.approval import claimed_contents, fingerprint
-from skillwire.skill.check import SkillText, check_text
+from skillwire.skill.check import check_file
 from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import SKILL_MD, parse_uri, path_in_skill
 
@@ -192,10 +192,5 @@ def _text_problems(entry: SkillEntry, files: Mapping[str, bytes]) -> Iterator[Di
     names = {"/".join(words[:count]) for words in parts for count in range(len(words) + 1)}
     nested = tuple(path.removesuffix(SKILL_MD) for path in paths if path.endswith(f"/{SKILL_MD}"))
     for path, data in files.items():
-        if len(data) > DEFAULT_LIMITS.max_checked_text or path.startswith(nested) or b"\0" in data:
-            continue
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            continue  # not text
-        yield from check_text(SkillText(entry.path, path, text, names))
+        if len(data) <= DEFAULT_LIMITS.max_checked_text and not path.startswith(nested):
+            yield from check_file(entry.path, path, data, names)

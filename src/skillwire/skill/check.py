@@ -6,6 +6,7 @@ The caller passes the text of a file and the names of all files and folders of t
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -39,6 +40,13 @@ class SkillText:
     text: str
     names: Container[str]
     """Paths of all files and folders of the skill; ``""`` is its root."""
+
+
+def check_file(skill: str, file: str, data: bytes, names: Container[str]) -> Iterator[Diagnostic]:
+    """Every problem in one file of a skill; none in a file that is not text."""
+    with suppress(UnicodeDecodeError):
+        if b"\0" not in data:
+            yield from check_text(SkillText(skill, file, data.decode(), names))
 
 
 def check_text(document: SkillText) -> Iterator[Diagnostic]:
