@@ -204,7 +204,7 @@ async def test_another_order_of_files_is_the_same_content(server: HostileServer,
 async def test_lines_that_would_take_for_ever_to_compare_are_not_compared(
     server: HostileServer, state: Path
 ) -> None:
-    """The person learns how much there is, at once."""
+    """The person learns it at once."""
     lines = [f"{number}\n" for number in range(10_000)]
     rotate(server, URI, skill_md("flat", body="".join(lines)))
     person = Person(looks=True)
@@ -214,7 +214,7 @@ async def test_lines_that_would_take_for_ever_to_compare_are_not_compared(
         await host.relist("one")
         await host.load("flat")
     [line] = person.asked[1].diff
-    assert "too many to compare" in line
+    assert line == "~ SKILL.md: too long to compare"
 
 
 @rule("B6", "B1")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillwire.errors import SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Resource
 
-Kind = Literal["new", "gone", "changed"]
+DifferenceKind: TypeAlias = Literal["new", "gone", "changed"]
+_SHOWN_LINES = 400
 _COMPARED_LINES = 2000  # the lines are untrusted, and comparing them can take quadratic time
 
 
@@ -28,7 +29,7 @@ class FileDifference:
     """One new, removed or changed file, with a unified diff, or a note why there is none."""
 
     path: str
-    kind: Kind
+    kind: DifferenceKind
     lines: tuple[str, ...] = ()
     note: str = ""
 
@@ -38,7 +39,7 @@ class SkillDifference:
     """One new, removed or changed skill."""
 
     path: str
-    kind: Kind
+    kind: DifferenceKind
     files: tuple[FileDifference, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +76,16 @@ def content_differences(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> I
             yield _compared(path, old[path], new[path])
 
 
-def _kinds(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[tuple[str, Kind]]:
+def changed_lines(path: str, old: bytes, new: bytes) -> Iterator[str]:
+    """The changed lines of one file as text for a person, or why they cannot be shown."""
+    for found in content_differences({path: old}, {path: new}):
+        yield f"~ {path}" + (f": {found.note}" if found.note else "")
+        yield from found.lines[:_SHOWN_LINES]
+        if len(found.lines) > _SHOWN_LINES:
+            yield f"… and {len(found.lines) - _SHOWN_LINES} more lines"
+
+
+def _kinds(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[tuple[str, DifferenceKind]]:
     """Every key, sorted. A key of both is "changed"; the caller decides whether it really is."""
     for key in sorted(old.keys() | new.keys()):
         yield key, "changed" if key in old and key in new else "gone" if key in old else "new"

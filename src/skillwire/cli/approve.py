@@ -39,7 +39,6 @@ FINGERPRINT = option(
     metavar="SHA256",
     help="fingerprint of the content that you reviewed; any other content is refused",
 )
-_DIFF_LINES = 400  # for each file
 
 
 @verb(
@@ -248,6 +247,7 @@ async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> Async
     """Yield the diff of each text file against its approved version, if that is still in the cache."""
     from anyio import to_thread
 
+    from skillwire.catalog.diff import changed_lines
     from skillwire.skill.approval import change_since, file_digests
     from skillwire.skill.uri import path_in_skill
 
@@ -260,16 +260,5 @@ async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> Async
         if old is None:
             yield f"~ {path}: the approved version is not in the cache any more"
             continue
-        for text in compared(path, old, (await origin.fetch(found.entry, uri)).data):
+        for text in changed_lines(path, old, (await origin.fetch(found.entry, uri)).data):
             yield text
-
-
-def compared(path: str, old: bytes, new: bytes) -> Iterator[str]:
-    """Yield the changed lines of one file, or why they cannot be shown."""
-    from skillwire.catalog.diff import content_differences
-
-    for found in content_differences({path: old}, {path: new}):
-        yield f"~ {path}" + (f": {found.note}" if found.note else "")
-        yield from found.lines[:_DIFF_LINES]
-        if len(found.lines) > _DIFF_LINES:
-            yield f"… and {len(found.lines) - _DIFF_LINES} more lines"

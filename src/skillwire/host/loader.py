@@ -7,11 +7,11 @@ Functions here raise errors, and ``host.py`` turns them into refusals. A file of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from skillwire.catalog.diff import changed_lines
 from skillwire.client.entry_table import is_same
 from skillwire.errors import (
     ApprovalError,
@@ -25,7 +25,15 @@ from skillwire.host.approvals import ApprovalRequest, Approvals, declines
 from skillwire.host.origins import has_other
 from skillwire.skill.approval import Approval, change_since, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_files
-from skillwire.skill.uri import is_within, parse_uri, path_in_skill, reference_kind, resolve_reference, skill_root
+from skillwire.skill.uri import (
+    SKILL_MD,
+    is_within,
+    parse_uri,
+    path_in_skill,
+    reference_kind,
+    resolve_reference,
+    skill_root,
+)
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
 from skillwire.telemetry import event
 
@@ -36,9 +44,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
     from skillwire.store.content_cache import ContentCache
-
-_DIFF_LINES = 400
-_COMPARED_LINES = 2000  # a server chooses the lines, and a diff can take the square of their number in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,15 +361,7 @@ class Loader:
         if self._cache is None or old_digest is None:
             return ()
         old = await to_thread.run_sync(self._cache.get, origin, entry.uri, old_digest)
-        return () if old is None else await to_thread.run_sync(_differing_lines, old, new)
-
-
-def _differing_lines(old: bytes, new: bytes) -> tuple[str, ...]:
-    before, after = (data.decode(errors="replace").splitlines() for data in (old, new))
-    if max(len(before), len(after)) > _COMPARED_LINES:
-        return (f"@@ {len(before)} approved lines, {len(after)} lines now: too many to compare @@",)
-    lines = unified_diff(before, after, "approved", "now", lineterm="", n=2)
-    return tuple(lines)[:_DIFF_LINES]
+        return () if old is None else await to_thread.run_sync(lambda: tuple(changed_lines(SKILL_MD, old, new)))
 
 
 def _skill_changed(entry: SkillEntry, rule: str) -> ApprovalError:

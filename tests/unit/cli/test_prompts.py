@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from rules import rule
-from skillwire.cli.approve import compared
+from skillwire.catalog.diff import changed_lines
 from skillwire.cli.printer import Printer
 from skillwire.cli.prompts import page
 from skillwire.host.approvals import ApprovalRequest
@@ -157,6 +157,6 @@ def test_only_what_can_be_compared_quickly_is() -> None:
     """A server chooses the lines, and how many."""
     many = b"line\n" * 5000
     for old, new in ((many, many + b"x\n"), (b"\xff", b"text")):
-        [line] = compared("a.md", old, new)
+        [line] = changed_lines("a.md", old, new)
         assert line.startswith("~ a.md: ")
-    assert len(list(compared("a.md", b"a\n" * 1000, b"b\n" * 1000))) == 402
+    assert len(list(changed_lines("a.md", b"a\n" * 1000, b"b\n" * 1000))) == 402
