@@ -50,7 +50,10 @@ def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def usual_logs() -> Iterator[None]:
     """Verbs quiet loggers of their process; a test that runs one here leaves them as they were."""
-    loggers = [logging.getLogger(name) for name in ("skillwire.host", "skillwire.access", "mcp", "httpx2")]
+    loggers = [
+        logging.getLogger(name)
+        for name in ("skillwire.host", "skillwire.access", "skillwire.cache", "mcp", "httpx2")
+    ]
     before = [logger.level for logger in loggers]
     yield
     for logger, level in zip(loggers, before, strict=True):

@@ -1,6 +1,8 @@
-"""Sizes and counts as readable text. Pure."""
+"""Sizes, counts and times as readable text. Pure."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def size_of(count: int) -> str:
@@ -18,3 +20,8 @@ def size_of(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """``1 skill``, ``2 skills``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def utc_text(at: float, precision: str = "milliseconds") -> str:
+    """A time for programs, in UTC, such as ``2026-11-03T10:00:00.000Z``; ``precision`` may be ``seconds``."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -33,7 +33,7 @@ from skillwire.cli.host_session import (
     run_with_store,
     system_user,
 )
-from skillwire.cli.printer import Printer, counted, line, listed, moment, short_digest, stamp
+from skillwire.cli.printer import Printer, counted, line, listed, moment, short_digest, utc_text
 from skillwire.cli.prompts import can_ask, confirm, page, source_rows
 from skillwire.cli.questions import questions
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
@@ -157,7 +157,7 @@ def _document(
     entry, facts = request.entry, asdict(request.summary)
     given = approval and {
         "by": approval.by,
-        "at": stamp(approval.at),
+        "at": utc_text(approval.at),
         "fingerprint": approval.fingerprint,
         "grants": sorted(approval.grants),
     }

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.cli.command import JSON, Arguments, again, flag, option, repeated
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
-from skillwire.cli.printer import Printer, line
+from skillwire.cli.printer import Printer, line, utc_text
 from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.cli.targets import TIMEOUT, parse_headers
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, UpstreamError
@@ -109,7 +109,7 @@ def backups(*, force: bool = False) -> Backups:
 
 def timestamp() -> str:
     """Return the current time in UTC, in seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_text(time.time(), "seconds")
 
 
 def recover_first(scope: InstallScope, printer: Printer, agents: Iterable[str] = ()) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.command import COMMAND, Arguments, Exit, Noun, argument, flag, repeated, verb, whole_command
 from skillwire.cli.host_session import SERVER_OPTIONS, STORE_OPTIONS, run_with_store, state_of
-from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
+from skillwire.cli.printer import Printer, counted, line, listed, moment, utc_text
 from skillwire.cli.targets import parse_headers
 from skillwire.errors import FormatError, NotFoundError, OriginError, UpstreamError
 
@@ -61,7 +61,7 @@ class OriginProbe:
             "state": self.origin.state,
             "dialect": self.origin.kind or None,
             "skills": [entry.uri for entry in self.origin.known],
-            "lastSeen": None if seen is None else stamp(seen),
+            "lastSeen": None if seen is None else utc_text(seen),
             "error": None if error is None else {"reference": error.reference, "message": error.message},
             "problems": [{"uri": each.file, "message": each.message} for each in self.problems],
         }

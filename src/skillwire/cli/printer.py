@@ -17,12 +17,13 @@ import shutil
 import sys
 import threading
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from skillwire.amounts import counted as counted
 from skillwire.amounts import size_of as size_of
+from skillwire.amounts import utc_text as utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -229,11 +230,6 @@ def listed(names: Iterable[str]) -> str:
 def moment(at: float | None) -> str:
     """Format a time for people, in their time zone."""
     return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def stamp(at: float) -> str:
-    """Format a time for programs, in UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def short_digest(digest: str, *, whole: bool = False) -> str:

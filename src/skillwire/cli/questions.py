@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from skillwire.cli.approve import FINGERPRINT, GRANT, NOTE, require_decision
 from skillwire.cli.command import Arguments, argument, flag, verb
 from skillwire.cli.host_session import BY, STORE_OPTIONS, host_command, run_with_store, system_user
-from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
+from skillwire.cli.printer import Printer, counted, line, listed, moment, utc_text
 from skillwire.cli.prompts import page, question_text
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
@@ -180,6 +180,6 @@ def _document(question: Question) -> dict[str, Any]:
         "target": question.target,
         "fingerprint": question.content or None,
         "by": question.by,
-        "since": stamp(question.asked_at),
+        "since": utc_text(question.asked_at),
         "hidden": [find._asdict() for find in question.hidden],
     }

@@ -547,8 +547,7 @@ class RemoteCatalog(Catalog):
                 return await self._relocation.read(client, entry, expected.uri)
             at_most = self._limits.max_file_bytes if expected.size is None else expected.size
             try:
-                dialect = client.detected or await client.required_dialect()
-                return await dialect.read(expected.uri, at_most, entry.uri)
+                return await client.read_bytes(expected.uri, at_most, entry.uri)
             except LimitError as error:
                 if error.reference != "file-too-large" or expected.size is None:
                     raise

@@ -44,7 +44,7 @@ from skillwire.telemetry import span
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
     from mcp import ClientSession
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
     Extractor = Callable[[str], Iterable[str]]
+    ReadBytes = Callable[[str, int, str], Awaitable[bytes]]
 
 _D = TypeVar("_D", bound="Dialect")
 _MAX_MINED = 100
@@ -107,8 +108,11 @@ class SkillsClient:
         self.connection = client if isinstance(client, Connection) else Connection(client, limits)
         self.limits = self.connection.limits
         self.problems: list[Diagnostic] = []
-        self.detected = None if dialect is None else DIALECTS[dialect](self.connection, self._report)
+        self.read_bytes: ReadBytes = self._read_bytes  # that of the dialect, once it is detected
+        self._dialect: Dialect | None = None
         self._is_detected = dialect is not None
+        if dialect is not None:
+            self._use(dialect)
         self._is_declared = dialect is None  # the dialect was derived from a declaration, which may be wrong
         self._extract: Extractor | None = mine_uris if mine is True else (mine or None)
 
@@ -118,9 +122,10 @@ class SkillsClient:
             name = await detect_dialect(self.connection)
             if name is None and self._mined_uris():
                 name = "fallback"  # the server may only have resources/read
-            self.detected = None if name is None else DIALECTS[name](self.connection, self._report)
+            if name is not None:
+                self._use(name)
             self._is_detected = True
-        return None if self.detected is None else self.detected.name
+        return None if self._dialect is None else self._dialect.name
 
     @property
     def supports_skills(self) -> bool:
@@ -140,10 +145,10 @@ class SkillsClient:
         """
         self.problems.clear()
         await self.dialect()
-        if self.detected is None:
+        if self._dialect is None:
             return
         seen: set[SkillUri] = set()
-        async for page in self._pages(self.detected):
+        async for page in self._pages(self._dialect):
             for entry in page:
                 seen.add(parse_uri(entry.uri))
                 yield entry
@@ -190,7 +195,7 @@ class SkillsClient:
         if arguments:
             return await (await self._as(Sep2076Dialect)).get_skill(uri, arguments)
         try:
-            return await (await self.required_dialect()).get_skill(uri)
+            return await (await self._required_dialect()).get_skill(uri)
         except ProtocolError as error:
             return await (await self._other_dialect(error)).get_skill(uri)
 
@@ -263,14 +268,12 @@ class SkillsClient:
         if uri[:5].lower() == "file:" and len(uri) <= self.limits.max_uri_length:
             return UnverifiedFile(uri, await read_content(self.connection, uri, self.limits.max_file_bytes))
         parse_uri(uri)
-        return UnverifiedFile(
-            uri, await (await self.required_dialect()).read(uri, self.limits.max_file_bytes, skill)
-        )
+        return UnverifiedFile(uri, await self.read_bytes(uri, self.limits.max_file_bytes, skill))
 
     async def find_skill(self, uri: str) -> SkillEntry:
         """The entry of the innermost skill around the file at ``uri``: each parent folder is tried."""
         place = parse_uri(uri)
-        await self.required_dialect()
+        await self._required_dialect()
         for depth in range(len(place.segments) - 1, max(0, len(place.segments) - _MAX_ASKED), -1):
             try:
                 path = "/".join([*place.segments[:depth], SKILL_MD])
@@ -281,7 +284,7 @@ class SkillsClient:
 
     async def read_directory(self, uri: str) -> Children:
         """The children of a directory of a skill (D1), if the server supports it."""
-        return await (await self.required_dialect()).read_directory(uri)
+        return await (await self._required_dialect()).read_directory(uri)
 
     async def complete(self, template: str, variable: str, typed: str = "") -> list[str]:
         """T1: values of a variable of a resource template that begin with ``typed``, at most 100.
@@ -332,15 +335,22 @@ class SkillsClient:
         if (
             error.reference != "method-unknown"
             or not self._is_declared
-            or not isinstance(self.detected, ExtensionDialect)
+            or not isinstance(self._dialect, ExtensionDialect)
         ):
             raise error
         self._is_declared = False
         name = await detect_dialect(self.connection, trust_declaration=False)
         if name is None or name == "extension":
             raise error
-        self.detected = DIALECTS[name](self.connection, self._report)
-        return self.detected
+        return self._use(name)
+
+    def _use(self, name: DialectName) -> Dialect:
+        self._dialect = DIALECTS[name](self.connection, self._report)
+        self.read_bytes = self._dialect.read
+        return self._dialect
+
+    async def _read_bytes(self, uri: str, at_most: int, skill: str = "") -> bytes:
+        return await (await self._required_dialect()).read(uri, at_most, skill)
 
     async def _mined(self, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
         """I5: a URI in the instructions is a hint; it is a skill if the server returns its entry."""
@@ -362,21 +372,20 @@ class SkillsClient:
             return []
         return list(dict.fromkeys(self._extract(instructions)))[:_MAX_MINED]
 
-    async def required_dialect(self) -> Dialect:
-        """The dialect, detected at the first use; ``ProtocolError`` if there is no sign of skills."""
-        if self.detected is None:
+    async def _required_dialect(self) -> Dialect:
+        if self._dialect is None:
             await self.dialect()
-        if self.detected is None:
+        if self._dialect is None:
             raise ProtocolError(
                 "no-skills",
                 "the server has no skills, as far as can be detected",
                 "set its dialect, if you know it",
                 rule="K2",
             )
-        return self.detected
+        return self._dialect
 
     async def _as(self, kind: type[_D]) -> _D:
-        dialect = await self.required_dialect()
+        dialect = await self._required_dialect()
         if not isinstance(dialect, kind):
             raise ProtocolError(
                 "dialect-other",

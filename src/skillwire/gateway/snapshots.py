@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 from anyio import to_thread
 
+from skillwire.amounts import utc_text
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
     Change,
@@ -52,7 +53,7 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.gateway.upstream import SNAPSHOT, format_time, safe_error
+from skillwire.gateway.upstream import SNAPSHOT, safe_error
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import Resource, SkillEntry, digest_of
@@ -349,7 +350,7 @@ async def take_snapshot(
     if frontmatter.get("name") != root.segments[-1]:
         message = f"the SKILL.md of {listed.uri!r:.300} has another name"
         raise FormatError("name-mismatch", message, "the name must be the last segment of the path", rule="U3")
-    meta = replace(full.meta, meta={**full.meta.meta, SNAPSHOT: format_time(time.time())})
+    meta = replace(full.meta, meta={**full.meta.meta, SNAPSHOT: utc_text(time.time(), "seconds")})
     entry = SkillEntry(listed.uri, frontmatter, resources, meta)
     return SkillSnapshot(entry, listed), [verify_file(entry, uri, data) for uri, data in contents.items()]
 
@@ -392,7 +393,7 @@ class SnapshotStore:
         if seen is None:
             return []
         pairs = zip(seen.entries[::2], seen.entries[1::2], strict=False)
-        meta = {SNAPSHOT: format_time(seen.at)}
+        meta = {SNAPSHOT: utc_text(seen.at, "seconds")}
         return [
             SkillSnapshot(replace(entry, meta=replace(entry.meta, meta=meta)), listed) for entry, listed in pairs
         ]

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from skillwire.amounts import utc_text
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import invalid_entry
@@ -67,15 +67,10 @@ def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
     if remote.dialect is not None:
         meta[DIALECT] = remote.dialect
     if remote.state == "stale" and remote.seen_at is not None:
-        meta[STALE_SINCE] = format_time(remote.seen_at)
+        meta[STALE_SINCE] = utc_text(remote.seen_at, "seconds")
     if entry.gaps:
         meta[NOT_PROMISED] = [*sorted(entry.gaps)]
     return replace(entry, meta=replace(entry.meta, meta=meta))
-
-
-def format_time(at: float) -> str:
-    """A time in the format of the protocol."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def safe_error(error: SkillwireError, label: str, uri: str) -> SkillwireError:
@@ -113,7 +108,7 @@ def _state_problems(remote: RemoteCatalog) -> Iterator[Diagnostic]:
         message = f"the upstream {label!r} is unavailable and was never listed{reason}"
         yield Diagnostic("upstream-away", message, "check that it runs and how it is configured", file="")
     elif remote.state == "stale":
-        since = "" if remote.seen_at is None else f" since {format_time(remote.seen_at)}"
+        since = "" if remote.seen_at is None else f" since {utc_text(remote.seen_at, 'seconds')}"
         is_listing_error = error is not None and error.reference in _LISTING_ERRORS
         what = "has not sent a complete listing" if is_listing_error else "has not answered"
         message = f"the upstream {label!r} {what}{since}; its last listing is served{reason}"

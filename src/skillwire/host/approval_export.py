@@ -11,9 +11,9 @@ import json
 import math
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from skillwire.amounts import utc_text
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.host.approvals import ASKED_TO, note_facts
 from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
@@ -75,13 +75,12 @@ async def import_approvals(
 
 
 def _document(approval: Approval) -> dict[str, Any]:
-    when = datetime.fromtimestamp(approval.at, UTC).isoformat(timespec="milliseconds")
     return {
         "origin": approval.origin,
         "uri": approval.uri,
         "by": approval.by,
         "at": approval.at,
-        "when": when.replace("+00:00", "Z"),
+        "when": utc_text(approval.at),
         "fingerprint": approval.fingerprint,
         "grants": sorted(approval.grants),
         "frontmatter": frontmatter_digest(approval.contents),

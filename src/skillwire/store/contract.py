@@ -19,9 +19,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack
 
+from skillwire.amounts import utc_text
 from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint_of
 
@@ -96,9 +96,8 @@ class LogLine:
 
     def to_json(self) -> dict[str, Any]:
         """The line as a JSON document, with its time in UTC."""
-        at = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         who = {"what": self.what, "origin": self.origin, "uri": self.uri, "by": self.by}
-        return {"number": self.number, "at": at, **who, "facts": dict(self.facts)}
+        return {"number": self.number, "at": utc_text(self.at), **who, "facts": dict(self.facts)}
 
 
 class LogFilter(TypedDict, total=False):

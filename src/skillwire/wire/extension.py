@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_types import PaginatedRequestParams, RequestParams
 
+from skillwire.amounts import utc_text
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import SKILL_MD
 
@@ -194,8 +194,7 @@ def resource_annotations(name: str, modified: float | None, meta: SkillMeta) -> 
         "priority": 1.0 if name == SKILL_MD else _SUPPORTING_PRIORITY,
     }
     if modified is not None:
-        moment = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
-        values["lastModified"] = moment.replace("+00:00", "Z")
+        values["lastModified"] = utc_text(modified, "seconds")
     return values
 
 

@@ -12,7 +12,7 @@ from rules import rule
 from skillwire.cli.command import Seconds, Size
 from skillwire.cli.host_session import state_of
 from skillwire.cli.main import run
-from skillwire.cli.printer import line, stamp
+from skillwire.cli.printer import line, utc_text
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_strangers_text_is_one_line_that_does_nothing() -> None:
 
 
 def test_a_time_for_programs_is_in_utc() -> None:
-    assert stamp(0.5) == "1970-01-01T00:00:00.500Z"
+    assert utc_text(0.5) == "1970-01-01T00:00:00.500Z"
 
 
 @pytest.mark.parametrize("words", [["origins", "none"], ["origins", "add", "x"], ["log", "-n", "x"]], ids=" ".join)
