@@ -27,6 +27,9 @@ Tests that we write share our mistakes. So released programs of other projects, 
 ours, in both directions, over stdio and Streamable HTTP, in both protocol eras: *modern* is 2026-07-28, *legacy*
 2025-11-25. `make test-interop` runs everything, and fails if this page differs. `make interop-matrix` writes it.
 
+A registry meets the Inspector, the clients of the TypeScript SDK and of FastMCP, and `npx skills`, with the stable
+version, a pin and a channel. `npx skills` also installs from a static export. These are not in the tables.
+
 For each of our parts, one table has the complete round by transport and era, and another the features of the
 served skills.
 

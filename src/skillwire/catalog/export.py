@@ -97,15 +97,20 @@ def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool 
         with tempfile.TemporaryDirectory(prefix=".skillwire-", dir=destination.parent) as place:
             new = Path(place) / "new"
             write_tree(destination.name, files, new)
-            if os.path.lexists(destination):
-                os.rename(destination, Path(place) / "old")  # removed with the temporary folder
-            os.rename(new, destination)
+            replace_folder(destination, new)
     except OSError as error:
         raise UpstreamError(
             "write-failed",
             f"{destination.name!r} could not be written: {error.strerror}",
             "no files were left behind",
         ) from error
+
+
+def replace_folder(destination: Path, new: Path) -> None:
+    """Put ``new``, in a temporary folder on the same disk, in the place of ``destination``, if that exists."""
+    if os.path.lexists(destination):
+        os.rename(destination, new.parent / "old")  # removed with the temporary folder
+    os.rename(new, destination)
 
 
 def write_tree(name: str, files: Mapping[str, bytes], root: Path) -> None:

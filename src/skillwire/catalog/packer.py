@@ -62,7 +62,7 @@ class Packer:
             return ready.data
         if not self._may_pack(entry):
             return None
-        tree = await self._tree(catalog, entry)
+        tree = await tree_of(catalog, entry)
         key = (_contents(entry, tree), form)
         async with self._turn:  # concurrent requests pack a skill once, and few large archives are in memory
             data = self._kept.get(key)
@@ -87,7 +87,7 @@ class Packer:
         if not self._may_pack(entry):
             return {}
         try:
-            tree = await self._tree(catalog, entry)
+            tree = await tree_of(catalog, entry)
         except SkillwireError:  # not cached, like below
             return {}
         key = _contents(entry, tree)
@@ -105,19 +105,6 @@ class Packer:
             self._digests.move_to_end(key)
         return known
 
-    async def _tree(self, catalog: Catalog, entry: SkillEntry) -> _Tree:
-        """The information that an entry does not have: which files are executable, and which folders are empty."""
-        executables, empty = list[str](), list[str]()
-        begin, pending = len(entry.path) + 1, [str(parse_uri(entry.uri).parent)]
-        while pending:
-            folder = pending.pop()
-            children = [child async for child in catalog.children(folder)]
-            pending += [child.uri for child in children if child.is_directory]
-            executables += [parse_uri(child.uri).path[begin:] for child in children if child.executable]
-            if not children:
-                empty.append(parse_uri(folder).path[begin:])
-        return _Tree(frozenset(executables), tuple(sorted(empty)))
-
     def _keep(self, key: tuple[bytes, ArchiveFormat], data: bytes) -> None:
         self._room += len(self._kept.pop(key, b""))
         self._kept[key] = data
@@ -126,12 +113,28 @@ class Packer:
             self._room += len(self._kept.popitem(last=False)[1])
 
 
-class _Tree(NamedTuple):
-    executables: frozenset[str]
-    empty_folders: tuple[str, ...]
+class PackedTree(NamedTuple):
+    """What an entry does not have: which files are executable, and which folders are empty."""
+
+    executables: frozenset[str] = frozenset()
+    empty_folders: tuple[str, ...] = ()
 
 
-def _contents(entry: SkillEntry, tree: _Tree) -> bytes:
+async def tree_of(catalog: Catalog, entry: SkillEntry) -> PackedTree:
+    """Read the directories of a skill. Directories of another server do not have this information."""
+    executables, empty = list[str](), list[str]()
+    begin, pending = len(entry.path) + 1, [str(parse_uri(entry.uri).parent)] if entry.local else []
+    while pending:
+        folder = pending.pop()
+        children = [child async for child in catalog.children(folder)]
+        pending += [child.uri for child in children if child.is_directory]
+        executables += [parse_uri(child.uri).path[begin:] for child in children if child.executable]
+        if not children:
+            empty.append(parse_uri(folder).path[begin:])
+    return PackedTree(frozenset(executables), tuple(sorted(empty)))
+
+
+def _contents(entry: SkillEntry, tree: PackedTree) -> bytes:
     """A hash of the files (path in the skill, digest) and the tree. Equal hashes mean equal archives."""
     begin = entry.uri.rindex("/") + 1
     lines = sorted(f"{resource.uri[begin:]} {resource.digest}" for resource in entry.files)
@@ -139,7 +142,7 @@ def _contents(entry: SkillEntry, tree: _Tree) -> bytes:
     return sha256("\n".join(lines).encode()).digest()
 
 
-def _digests_of(files: Mapping[str, bytes], tree: _Tree, limits: Limits) -> Mapping[ArchiveFormat, str]:
+def _digests_of(files: Mapping[str, bytes], tree: PackedTree, limits: Limits) -> Mapping[ArchiveFormat, str]:
     digests: dict[ArchiveFormat, str] = {}
     for form in FORMS:
         data = _pack_or_none(files, tree, form, limits)
@@ -148,7 +151,9 @@ def _digests_of(files: Mapping[str, bytes], tree: _Tree, limits: Limits) -> Mapp
     return digests
 
 
-def _pack_or_none(files: Mapping[str, bytes], tree: _Tree, form: ArchiveFormat, limits: Limits) -> bytes | None:
+def _pack_or_none(
+    files: Mapping[str, bytes], tree: PackedTree, form: ArchiveFormat, limits: Limits
+) -> bytes | None:
     with suppress(FormatError, LimitError):  # a name or a size that ``unpack`` would refuse
         return pack(files, form, limits, executables=tree.executables, empty_folders=tree.empty_folders)
     return None
