@@ -22,7 +22,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import anyio
 import pytest
@@ -31,7 +31,7 @@ from skillwire.store.place import open_database
 from skillwire.store.schema import HOST_SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from psycopg import Connection
 
@@ -119,6 +119,38 @@ def postgres_store(postgres: TestDatabases) -> Iterator[str]:
     postgres.drop(url)
 
 
+class RestartingServer:
+    """A server of one test, which may stop it and start it again. It keeps what was committed."""
+
+    __test__ = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.url = _start(folder, settings=("fsync = off",))
+
+    def restart(self) -> None:
+        """Stop it without any care, and start it again."""
+        _kill(self._folder)
+        _start(self._folder, settings=())
+
+    @property
+    def socket(self) -> str:
+        """The path of its socket."""
+        return f"{parse_qs(urlsplit(self.url).query)['host'][0]}/.s.PGSQL.5432"
+
+
+@pytest.fixture
+def restarting_postgres() -> Iterator[RestartingServer]:
+    """A server of this test alone."""
+    _SERVERS.mkdir(mode=0o755, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=_SERVERS))
+    folder.chmod(0o755)
+    try:
+        yield RestartingServer(folder)
+    finally:
+        _stop(folder)
+
+
 @pytest.hookimpl
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the folder of the server, once for all workers. They inherit the environment."""
@@ -143,7 +175,8 @@ def _started() -> str:
     with (_SERVERS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for other in _SERVERS.iterdir():
-            if other.name.isdigit() and not _lives(int(other.name)):
+            owner = other.name.partition("-")[0]
+            if owner.isdigit() and not _lives(int(owner)):
                 _stop(other)
         url = folder / "url"
         if not url.exists():
@@ -152,7 +185,7 @@ def _started() -> str:
         return url.read_text()
 
 
-def _start(folder: Path) -> str:
+def _start(folder: Path, settings: Sequence[str] = _QUICK) -> str:
     command = [sys.executable, "-W", "ignore", "-c", _START, str(folder / "data")]
     started = subprocess.run(command, env={**os.environ, "XDG_RUNTIME_DIR": str(folder)}, capture_output=True)
     if started.returncode:
@@ -163,20 +196,24 @@ def _start(folder: Path) -> str:
         pytest.skip(reason)
     url = started.stdout.decode().split()[-1].replace(":@", "@")  # it has an empty password
     with _connection(url) as connection:
-        for setting in _QUICK:
+        for setting in settings:
             connection.execute(_sql(f"ALTER SYSTEM SET {setting}"))
         connection.execute("SELECT pg_reload_conf()")
     return url
 
 
 def _stop(folder: Path) -> None:
+    _kill(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kill(folder: Path) -> None:
     with suppress(OSError, ValueError, IndexError):
         server = int((folder / "data" / "postmaster.pid").read_text().split()[0])
         os.kill(server, signal.SIGQUIT)  # at once: nothing of it is needed
         deadline = time.monotonic() + 30
         while _lives(server) and time.monotonic() < deadline:
             time.sleep(0.01)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lives(process: int) -> bool:

@@ -16,7 +16,7 @@ from rotation import every_setting
 from rules import rule
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     import httpx2
 
@@ -44,22 +44,22 @@ def message(method: str, mode: str, **params: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def event_stream(running: Running, token: str, mode: str) -> AsyncIterator[httpx2.Response]:
+async def event_stream(
+    running: Running, token: str, mode: str, uris: Sequence[str] = (REFUNDS, SECOND)
+) -> AsyncIterator[httpx2.Response]:
     """The response that stays open: the GET of a session, or ``subscriptions/listen``."""
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": VERSIONS[mode]}
     async with running.raw(token) as web:
         web.headers.update(headers)
         if mode == "auto":
-            asked = message(
-                "subscriptions/listen", mode, notifications={"resourceSubscriptions": [REFUNDS, SECOND]}
-            )
+            asked = message("subscriptions/listen", mode, notifications={"resourceSubscriptions": list(uris)})
             opening = web.stream("POST", "/mcp", json=asked, headers={"Mcp-Method": "subscriptions/listen"})
         else:
             hello = {"protocolVersion": VERSIONS[mode], "capabilities": {}, "clientInfo": WHO}
             first = await web.post("/mcp", json=message("initialize", mode, **hello))
             web.headers["Mcp-Session-Id"] = first.headers["Mcp-Session-Id"]
             await web.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
-            for uri in (REFUNDS, SECOND):
+            for uri in uris:
                 await web.post("/mcp", json=message("resources/subscribe", mode, uri=uri))
             opening = web.stream("GET", "/mcp")
         async with opening as response:
