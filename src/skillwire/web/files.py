@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote
 
+from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, MIB
+from skillwire.skill.uri import is_within, parse_uri, resolve_reference, skill_root
 from skillwire.web.highlight import code
 from skillwire.web.markdown import markdown
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from markupsafe import Markup
+
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.uri import SkillUri
 
     Link = Callable[[str], str | None]
 
@@ -27,8 +32,10 @@ FILE_HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+MAX_FILES = 200  # of a list or a tree
 _MAX_TEXT = MIB  # larger files are downloaded
 _MAX_IMAGE = 16 * MIB  # larger, because an image is not rendered here
+_WEB = ("http://", "https://", "mailto:")
 _MARKDOWN = ("md", "markdown", "mdx")
 # Image formats that cannot contain scripts. SVG can, so it is shown as text.
 _IMAGES = {
@@ -54,6 +61,30 @@ def file_headers(name: str) -> dict[str, str]:
         "Content-Type": image or "application/octet-stream",
         "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
     }
+
+
+def skill_links(
+    entry: SkillEntry, file: SkillUri, url_of: Callable[[SkillUri], str | None], *, outward: bool = False
+) -> Link:
+    """The targets of links in a file of a skill: ``url_of`` a file of the skill; ``None`` shows them as text.
+
+    With ``outward``, addresses on the web are links too.
+    """
+    root = skill_root(parse_uri(entry.uri))
+
+    def link(target: str) -> str | None:
+        if target.startswith("#") or (outward and target.lower().startswith(_WEB)):
+            return target
+        try:
+            place = resolve_reference(root, file, target)
+        except FormatError:
+            return None
+        if place is None or not is_within(root, place):
+            return None
+        is_known = not entry.is_complete or entry.resource(str(place)) is not None
+        return url_of(place) if is_known else None
+
+    return link
 
 
 class TreeNode(NamedTuple):

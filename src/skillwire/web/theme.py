@@ -8,6 +8,8 @@ a part of the page in the browser.
 
 from __future__ import annotations
 
+import logging
+import secrets
 import time
 from datetime import UTC, datetime
 from functools import cache
@@ -16,13 +18,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from skillwire import __version__
 from skillwire.amounts import counted, size_of
-from skillwire.errors import LimitError
+from skillwire.errors import (
+    ApprovalError,
+    FormatError,
+    LimitError,
+    NotFoundError,
+    OriginError,
+    ProtocolError,
+    SkillwireError,
+    UpstreamError,
+    VerificationError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +66,15 @@ PAGE_HEADERS: Mapping[str, str] = {
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 _IMMUTABLE = "public, max-age=31536000, immutable"
+_STATUSES: tuple[tuple[type[SkillwireError], int], ...] = (
+    (NotFoundError, 404),
+    (OriginError, 404),
+    (FormatError, 400),
+    (VerificationError, 409),
+    (LimitError, 413),
+    (UpstreamError, 502),
+)
+log = logging.getLogger("skillwire.page")
 _SPANS = ((60, 1, "second"), (3600, 60, "minute"), (86_400, 3600, "hour"), (30 * 86_400, 86_400, "day"))
 
 
@@ -113,6 +135,31 @@ def page(template: str, *, block: str = "", status: int = 200, **context: object
     text = render(template, block=block, status=status, **context)
     html = text.encode(errors="replace")  # untrusted text may contain lone surrogates
     return HTMLResponse(html, status, headers=dict(PAGE_HEADERS))
+
+
+def error_of(request: Request, error: Exception) -> tuple[int, SkillwireError]:
+    """The status and the text of a page about an error. An unexpected one shows only a number, for the log."""
+    path, method = request.url.path, request.method
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        message = f"{path!r:.200} does not support {method:.20}"
+        return 405, ProtocolError("method-refused", message, "open a page instead")
+    if isinstance(error, HTTPException):
+        return error.status_code, NotFoundError(
+            "page-unknown", f"there is no page {path!r:.200}", "go to the list"
+        )
+    if isinstance(error, ApprovalError):
+        return 403 if method == "GET" else 409, error
+    if isinstance(error, SkillwireError):
+        return next((status for kind, status in _STATUSES if isinstance(error, kind)), 503), error
+    number = secrets.token_hex(4)
+    log.error("%s of a page failed [unexpected %s]", method, number, exc_info=error)
+    hint = "try again; if it fails again, report the number to the operator, whose log has it"
+    return 500, UpstreamError(f"unexpected {number}", "internal error", hint)
+
+
+def error_title(status: int) -> str:
+    """The title of a page about an error."""
+    return "Not found" if status == 404 else "This page cannot be shown"
 
 
 async def read_form(request: Request, max_bytes: int, max_fields: int) -> list[tuple[str, str]]:

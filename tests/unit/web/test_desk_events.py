@@ -61,7 +61,7 @@ async def test_a_change_is_told(
     server: HostileServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("skillwire.web.desk.events._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("skillwire.web.desk.app._POLL_SECONDS", 0.01)
     async with at_desk(state, {"acme": server}) as at, anyio.create_task_group() as group:
         group.start_soon(at.desk.watcher.run)
         stream = events(at)

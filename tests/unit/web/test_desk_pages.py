@@ -341,7 +341,9 @@ async def test_a_file_may_be_called_anything(state: Path, tmp_path: Path) -> Non
                 shown = await at.get(f"{place}&view=rendered")
                 assert "own root" in words(shown) or "SKILL.md" in place
             inside = await at.get("/file/local/odd?path=sub/n.md&view=rendered")
-            assert inside.count('href="/file/local/odd?path=sub%2Fn.md"') == 2  # and the way to the source
+            assert (
+                inside.count('href="/file/local/odd?path=sub%2Fn.md"') == 3
+            )  # also in the tree, and the way to the source
             assert 'href="/file/local/odd?path=SKILL.md"' in inside
 
 

@@ -46,14 +46,14 @@ def test_a_time_has_the_exact_one_on_hover() -> None:
 
 
 def test_templates_escape() -> None:
-    html = render("catalog/foreign_form.html", site='"><script>x</script>')
+    html = render("message.html", frame="base.html", status=404, title='"><script>x</script>')
     assert "<script>x" not in html
     assert "&lt;script&gt;x" in html
 
 
 @pytest.mark.anyio
 async def test_static_files_are_kept_for_good_under_an_address_that_changes_with_them() -> None:
-    page = Page(render("catalog/foreign_form.html", site="x", base="/below"))
+    page = Page(render("message.html", frame="base.html", status=404, title="x", base="/below"))
     styles = [link["href"] for link in page.all("link")]
     assert all(re.fullmatch(r"/below/static/[a-z]+\.[a-z]+\?v=[0-9a-f]{12}", style) for style in styles)
     async with static_files() as web:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import logging
-import re
-import secrets
 import shlex
 from contextlib import suppress
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import anyio
@@ -22,51 +17,52 @@ from starlette.routing import Route, Router
 
 from skillwire.catalog.examination import Examiner
 from skillwire.catalog.packer import Packer
-from skillwire.errors import (
-    ApprovalError,
-    FormatError,
-    LimitError,
-    NotFoundError,
-    ProtocolError,
-    SkillwireError,
-    UpstreamError,
-)
+from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.gateway.upstream import ORIGIN
-from skillwire.install.agents import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, find_agent, http_commands
-from skillwire.install.config_edit import lines_to_add
+from skillwire.install.agents import find_agent
+from skillwire.install.host_setup import COMMON_HOSTS, host_setups
 from skillwire.server.callers import ViewCache
 from skillwire.server.page import KNOWN
 from skillwire.skill.entry import digest_of
-from skillwire.skill.uri import SKILL_MD, parse_uri
+from skillwire.skill.uri import SKILL_MD, parse_uri, path_in_skill
 from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
 from skillwire.web.catalog.skill import (
-    MAX_FILES,
-    LinkTargets,
     describe_amount,
     find_skill_around,
     frontmatter_rows,
     last_change,
+    links_of,
     list_files,
     parse_file_path,
     parse_skill_path,
     rendered_body,
     review_text,
 )
-from skillwire.web.files import FILE_HEADERS, FileView, file_headers, file_tree, file_view, max_shown_size
+from skillwire.web.files import (
+    FILE_HEADERS,
+    MAX_FILES,
+    FileView,
+    file_headers,
+    file_tree,
+    file_view,
+    max_shown_size,
+)
 from skillwire.web.highlight import snippet
 from skillwire.web.markdown import table_of_contents
-from skillwire.web.theme import PAGE_HEADERS, static_route
+from skillwire.web.theme import PAGE_HEADERS, error_of, error_title, static_route
 from skillwire.wire.extension import get_result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
     from skillwire.catalog.contract import Catalog
     from skillwire.web.catalog.site import Site
+    from skillwire.web.catalog.skill import File
+    from skillwire.web.files import TreeNode
 
     View = Callable[[Request], Awaitable[Response]]
 
@@ -75,10 +71,6 @@ _MAX_PAGES = 10  # of search results
 _TABS = {"text": "SKILL.md", "files": "Files", "findings": "Findings", "install": "Install", "details": "Details"}
 _MAX_QUERY = 1000
 _MAX_ENTRY = 24_000
-_COMMON_HOSTS = (
-    "claude-code", "codex", "cursor", "gemini-cli", "vscode", "copilot", "windsurf", "opencode", "goose", "zed",
-)  # fmt: skip
-log = logging.getLogger("skillwire.page")
 
 
 def application(site: Site) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, None]]]:
@@ -114,9 +106,17 @@ def application(site: Site) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, N
             static_route(),
         ]
     )
-    errors = ErrorPages(site, sign_in)
-    kinds: tuple[type[Exception], ...] = (SkillwireError, HTTPException, Exception)
-    app = ExceptionMiddleware(router, handlers=dict.fromkeys(kinds, errors.answer))
+
+    async def failed(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and not request.scope.get(KNOWN, False):
+            return sign_in.ask(request)
+        status, shown = error_of(request, error)
+        home = (f"{site.base}/", "Show all skills")
+        response = site.page("message.html", status=status, title=error_title(status), error=shown, action=home)
+        response.headers.update(getattr(error, "headers", None) or {})
+        return response
+
+    app = ExceptionMiddleware(router, handlers=dict.fromkeys((SkillwireError, HTTPException, Exception), failed))
     return (no_store(app) if site.needs_token else app), pages.run
 
 
@@ -205,7 +205,7 @@ class CatalogPages:
             archives = await self._packer.digests(catalog, entry)
             command = shlex.join(["skillwire", "add", site.url_for(request), entry.path])
             context |= {**self._host_setups(request), "zip_digest": archives.get("zip"), "command": command}
-            context["agents"] = [(each, find_agent(each).title) for each in _COMMON_HOSTS]
+            context["agents"] = [(each, find_agent(each).title) for each in COMMON_HOSTS]
         elif tab == "details":
             sent = json.dumps(get_result(entry), indent=2, ensure_ascii=False)
             context |= {"sent": snippet(sent, "json") if len(sent) <= _MAX_ENTRY else None}
@@ -219,7 +219,7 @@ class CatalogPages:
             entry=entry,
             root=str(parse_uri(entry.uri).parent),
             facts=frontmatter_rows(dict(entry.frontmatter)),
-            tree=file_tree((file.name, f"{site.base}/file/{quote(file.path)}") for file in files[:MAX_FILES]),
+            tree=self._tree(files),
             amount=describe_amount(entry, files),
             modified=last_change(entry, files),
             origin=entry.meta.meta.get(ORIGIN),
@@ -247,21 +247,34 @@ class CatalogPages:
         uri = parse_file_path(request.path_params["path"], self._site.skills.scheme)
         name = uri.segments[-1]
         entry = await find_skill_around(catalog, uri)
-        known = entry.resource(str(uri))
+        known, base, place = entry.resource(str(uri)), self._site.base, quote(uri.path)
         files = await list_files(catalog, entry)
-        tree = file_tree((each.name, f"{self._site.base}/file/{quote(each.path)}") for each in files[:MAX_FILES])
-        context: dict[str, Any] = {"entry": entry, "uri": uri, "known": known, "modified": None, "tree": tree}
+        as_text = request.query_params.get("as") == "text"
         if known is None or (known.size or 0) <= max_shown_size(name):
             file = await catalog.read_file(str(uri))
-            targets = LinkTargets(entry, uri, self._site.base)
-            is_source = request.query_params.get("as") == "text" or name == SKILL_MD
+            link, image = links_of(entry, uri, base)
+            is_source = as_text or name == SKILL_MD
             view = await to_thread.run_sync(
-                lambda: file_view(file.data, name, link=targets.link, image=targets.image, as_text=is_source)
+                lambda: file_view(file.data, name, link=link, image=image, as_text=is_source)
             )
-            context |= {"view": view, "modified": file.modified, "size": len(file.data)}
+            modified, size = file.modified, len(file.data)
         else:
-            context |= {"view": FileView("large"), "size": known.size}
-        return self._site.page("catalog/file.html", **context)
+            view, modified, size = FileView("large"), None, known.size
+        return self._site.page(
+            "file.html",
+            name=path_in_skill(entry.uri, str(uri)),
+            skill_name=entry.path.rpartition("/")[2],
+            skill_path=entry.path,
+            back=f"{base}/skill/{quote(entry.path)}",
+            tree=self._tree(files),
+            view=view,
+            modified=modified,
+            size=size,
+            raw=f"{base}/raw/{place}",
+            other_view="" if name == SKILL_MD else f"{base}/file/{place}{'' if as_text else '?as=text'}",
+            digest=known.digest if known is not None else None,
+            uri=str(uri),
+        )
 
     async def raw(self, request: Request) -> Response:
         """The bytes of a file: an image or a download, never a document of this site."""
@@ -302,6 +315,9 @@ class CatalogPages:
             "number": number,
         }
 
+    def _tree(self, files: Sequence[File]) -> list[TreeNode]:
+        return file_tree((file.name, f"{self._site.base}/file/{quote(file.path)}") for file in files[:MAX_FILES])
+
     def _host_setups(self, request: Request) -> dict[str, Any]:
         site = self._site
         url = site.url_for(request)
@@ -317,85 +333,3 @@ class CatalogPages:
     @property
     def _catalog(self) -> Catalog:
         return self._site.skills.visible()
-
-
-class ErrorPages:
-    """Errors as pages, with a reference. An unexpected exception reveals nothing but a number for the log."""
-
-    def __init__(self, site: Site, sign_in: SignIn) -> None:
-        self._site = site
-        self._sign_in = sign_in
-
-    async def answer(self, request: Request, error: Exception) -> Response:
-        """The page for any exception."""
-        headers: Mapping[str, str] | None = None
-        match error:
-            case HTTPException() if not request.scope.get(KNOWN, False):
-                return self._sign_in.ask(request)
-            case HTTPException():
-                status, headers, error = error.status_code, error.headers, self._http_error(request, error)
-            case NotFoundError() | FormatError():
-                status = 404
-            case ApprovalError():
-                status = 403
-            case LimitError():
-                status = 413
-            case SkillwireError():
-                status = 503
-            case _:
-                status, number = 500, secrets.token_hex(4)
-                log.error("%s of a page failed [unexpected %s]", request.method, number, exc_info=error)
-                hint = "try again; if it fails again, report the number to the operator, whose log has it"
-                error = UpstreamError(f"unexpected {number}", "internal error", hint)
-        response = self._site.page("catalog/error.html", status=status, error=error, is_missing=status == 404)
-        response.headers.update(headers or {})
-        return response
-
-    @staticmethod
-    def _http_error(request: Request, error: HTTPException) -> SkillwireError:
-        path, method = request.url.path, request.method
-        if error.status_code == 405:
-            message = f"{path!r:.200} does not support {method:.20}"
-            return ProtocolError("method-refused", message, "open a page instead")
-        return NotFoundError("page-unknown", f"there is no page {path!r:.200}", "go to the list of skills")
-
-
-class HostSetup(NamedTuple):
-    """How to connect one host: a command or a link if it has one, and lines for its configuration file."""
-
-    id: str
-    title: str
-    command: str | None
-    file: str
-    lines: str
-    link: str | None
-
-
-@lru_cache(maxsize=16)  # one for each address that callers use
-def host_setups(name: str, url: str, *, token: bool) -> tuple[HostSetup, ...]:
-    """The setups of common hosts for the server at ``url``."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:64] or "skills"  # valid in every host
-    commands = http_commands(name, url, token=token)
-    setups: list[HostSetup] = []
-    for agent in _COMMON_HOSTS:
-        config = CONFIGS[agent]
-        entry = entry_for(config.shape, url=url, name=name)
-        if token and config.format == "toml":
-            entry["bearer_token_env_var"] = TOKEN_VARIABLE
-        elif token:
-            entry["headers"] = {"Authorization": TOKEN}
-        file = (config.project or config.everywhere)[0]
-        lines = "\n".join(lines_to_add(agent, name, entry))
-        link = None if token else _install_link(agent, name, entry)  # a link would contain the token
-        setups.append(HostSetup(agent, find_agent(agent).title, commands.get(agent), file, lines, link))
-    return tuple(setups)
-
-
-def _install_link(agent: str, name: str, entry: dict[str, Any]) -> str | None:
-    """The link that opens the host and adds the server."""
-    if agent == "cursor":
-        config = base64.b64encode(json.dumps(entry).encode()).decode()
-        return f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(name)}&config={quote(config, safe='')}"
-    if agent == "vscode":
-        return f"vscode:mcp/install?{quote(json.dumps({'name': name, **entry}), safe='')}"
-    return None

@@ -18,7 +18,7 @@ from anyio import to_thread
 from starlette.datastructures import MutableHeaders
 from starlette.responses import RedirectResponse, Response
 
-from skillwire.errors import LimitError
+from skillwire.errors import FormatError, LimitError
 from skillwire.limits import KIB
 from skillwire.server.dialect import MCP_PATH
 from skillwire.server.http import route_path
@@ -97,6 +97,7 @@ class Site:
         """Render ``template``, or one of its blocks, as a page of this site."""
         common = {
             "base": self.base,
+            "frame": "catalog/frame.html",
             "site": self.name,
             "about": (self.skills.server.instructions or "").strip(),
             "query": "",
@@ -228,7 +229,12 @@ class SignIn:
         return RedirectResponse(to, 303, headers=dict(PAGE_HEADERS))
 
     def _foreign_form(self) -> Response:
-        return self._site.page("catalog/foreign_form.html", status=403)
+        text = (
+            "If the server is behind a proxy, start it with --public-url. Otherwise reload the page and try again."
+        )
+        error = FormatError("form-foreign", "this form was not sent by a page of this server", text)
+        action = (f"{self._site.base}/", "Reload the page")
+        return self._site.page("message.html", status=403, title="Refused", error=error, action=action)
 
 
 def no_store(app: ASGIApp) -> ASGIApp:

@@ -16,14 +16,12 @@ from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import (
     SKILL_MD,
     format_uri,
-    is_within,
     parse_path,
     parse_uri,
     path_in_skill,
-    resolve_reference,
     skill_md_uri,
 )
-from skillwire.web.files import image_type
+from skillwire.web.files import image_type, skill_links
 from skillwire.web.markdown import markdown
 
 if TYPE_CHECKING:
@@ -34,11 +32,10 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Json, SkillEntry
     from skillwire.skill.uri import SkillUri
+    from skillwire.web.files import Link
 
-MAX_FILES = 200
 _MAX_WALKED = 512
 _HINT = "it may have been moved or renamed; search for it"
-_WEB = ("http://", "https://", "mailto:")
 
 
 class File(NamedTuple):
@@ -50,40 +47,6 @@ class File(NamedTuple):
     digest: str | None
     size: int | None
     modified: float | None
-
-
-class LinkTargets:
-    """The targets of links and images in a file of a skill."""
-
-    def __init__(self, entry: SkillEntry, file: SkillUri, base: str) -> None:
-        self._root = parse_uri(entry.uri).parent
-        self._entry = entry
-        self._file = file
-        self._base = base
-
-    def link(self, target: str) -> str | None:
-        """The page of a file of the skill, or an address on the web; ``None`` for other targets."""
-        if target.startswith("#") or target.lower().startswith(_WEB):
-            return target
-        inside = self._inside(target)
-        return None if inside is None else f"{self._base}/file/{quote(inside.path)}"
-
-    def image(self, target: str) -> str | None:
-        """The bytes of a raster image of the skill; ``None`` for other targets."""
-        inside = self._inside(target)
-        if inside is None or image_type(inside.path) is None:
-            return None
-        return f"{self._base}/raw/{quote(inside.path)}"
-
-    def _inside(self, target: str) -> SkillUri | None:
-        try:
-            place = resolve_reference(self._root, self._file, target)
-        except FormatError:
-            return None
-        if place is None or not is_within(self._root, place):
-            return None
-        exists = not self._entry.is_complete or self._entry.resource(str(place)) is not None
-        return place if exists else None
 
 
 def parse_skill_path(path: str, scheme: str) -> str:
@@ -100,6 +63,16 @@ def parse_file_path(path: str, scheme: str) -> SkillUri:
         return parse_uri(format_uri(parse_path(path), scheme))
     except FormatError as error:
         raise NotFoundError("file-unknown", f"no skill has a file at {path!r:.200}", _HINT) from error
+
+
+def links_of(entry: SkillEntry, file: SkillUri, base: str) -> tuple[Link, Link]:
+    """The targets of links in a file of a skill, and of its images."""
+
+    def image(place: SkillUri) -> str | None:
+        return f"{base}/raw/{quote(place.path)}" if image_type(place.path) else None
+
+    pages = skill_links(entry, file, lambda place: f"{base}/file/{quote(place.path)}", outward=True)
+    return pages, skill_links(entry, file, image)
 
 
 async def find_skill_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
@@ -123,13 +96,13 @@ async def review_text(catalog: Catalog, entry: SkillEntry) -> Review:
 
 async def rendered_body(catalog: Catalog, entry: SkillEntry, base: str) -> Markup | SkillwireError:
     """The rendered ``SKILL.md`` without its frontmatter, or the error that prevents it."""
-    targets = LinkTargets(entry, parse_uri(entry.uri), base)
+    link, image = links_of(entry, parse_uri(entry.uri), base)
     try:
         file = await catalog.read_file(entry.uri)
         body = parse_skill_md(file.data).body
     except SkillwireError as error:
         return error
-    return await to_thread.run_sync(lambda: markdown(body, link=targets.link, image=targets.image))
+    return await to_thread.run_sync(lambda: markdown(body, link=link, image=image))
 
 
 async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:

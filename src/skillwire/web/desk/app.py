@@ -1,8 +1,9 @@
-"""The desk: the state that its pages share, its application, and its server on a loopback socket."""
+"""The desk: the state that its pages share, their live updates, its application, and its loopback server."""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,18 +14,19 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import Route
 
-from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
+from skillwire.errors import NotFoundError, OriginError, SkillwireError, StoreError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.http_protocol import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
 from skillwire.web.desk import bulk, history, overview, records, skill
-from skillwire.web.desk.events import Watcher
-from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
+from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route, refusal
 from skillwire.web.desk.overview import SkillRows, list_questions
 from skillwire.web.desk.reader import Reader
-from skillwire.web.desk.responses import error_page, named_skill, page_response
+from skillwire.web.desk.responses import HEADERS, error_page, named_skill, page_response
+from skillwire.web.events import EventStreams
 from skillwire.web.theme import static_route
 
 if TYPE_CHECKING:
@@ -40,8 +42,57 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Question
 
 _PAGES = (overview, skill, history, bulk, records)
+_POLL_SECONDS = 0.5  # other processes may change the same store
 _DRAIN_SECONDS = 3
 _MAX_CONNECTIONS = 256
+log = logging.getLogger("skillwire.desk")
+
+
+class Watcher:
+    """Counts changes. ``run`` polls for them until it is cancelled."""
+
+    def __init__(self, host: SkillHost) -> None:
+        self._host = host
+        self._compared: list[Any] = []
+        self._streams = EventStreams()
+        self.changed = anyio.Event()
+        self.number = 0
+
+    async def run(self) -> None:
+        """Poll for changes, and notify the streams."""
+        seen: object = None
+        while True:
+            try:
+                snapshot = await self._snapshot()
+            except StoreError as error:
+                log.info("the store cannot be read: %s", error.reference)
+                snapshot = seen
+            if snapshot != seen:
+                seen = snapshot
+                self.number += 1
+                self.changed.set()
+                self.changed = anyio.Event()
+            await anyio.sleep(_POLL_SECONDS)
+
+    def end(self) -> None:
+        """End every stream, because the desk closes."""
+        self._streams.end()
+
+    async def stream(self, request: Request) -> Response:
+        """The event stream of one page."""
+        return self._streams.response(request, self, HEADERS) or refusal("too-many-streams", request)
+
+    async def _snapshot(self) -> Any:
+        """A value that is equal as long as no page would change.
+
+        Errors and lists of origins are compared by identity, because a list can have thousands of skills.
+        """
+        store = self._host.store
+        waiting = [question.id for question in await store.questions(time.time())]
+        origins = [(each.label, each.state, each.error, each.known) for each in self._host.registry]
+        same = [(label, state, id(error), id(entries)) for label, state, error, entries in origins]
+        self._compared = origins  # keeps the objects alive until the next snapshot, so that no id is used again
+        return await store.version(), waiting, same
 
 
 @dataclass
@@ -135,7 +186,7 @@ class DeskServer:
 
     def app(self) -> ASGIApp:
         """The web application."""
-        desk = self.desk
+        desk, failed = self.desk, Middleware(ExceptionMiddleware, handlers={Exception: error_page})
         app = Starlette(
             routes=[
                 login_route(self._sessions, self._cookie),
@@ -143,8 +194,8 @@ class DeskServer:
                 static_route(),
                 *(route for page in _PAGES for route in page.routes(desk)),
             ],
-            middleware=[Middleware(desk.numbered)],
-            exception_handlers={SkillwireError: error_page, HTTPException: error_page, Exception: error_page},
+            middleware=[failed, Middleware(desk.numbered)],
+            exception_handlers={SkillwireError: error_page, HTTPException: error_page},
         )
         return DeskGuard(app, self._sessions, self._names, self._cookie)
 

@@ -87,7 +87,7 @@ REFUSALS = {
 def refusal(kind: str, request: Request) -> Response:
     """The page for one of ``REFUSALS``."""
     reason = REFUSALS[kind]
-    return page_response(request, "desk/message.html", status=reason.status, title=reason.title, text=reason.text)
+    return page_response(request, "message.html", status=reason.status, title=reason.title, text=reason.text)
 
 
 class DeskGuard:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -17,6 +16,7 @@ from skillwire.skill.approval import file_digests
 from skillwire.skill.uri import fold
 from skillwire.web.desk.decisions import STATES, is_unreachable, question_key, state_of
 from skillwire.web.desk.responses import page_response, skill_url
+from skillwire.web.theme import ListPage, list_page, page_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from skillwire.web.desk.reader import Reader
 
 T = TypeVar("T")
-PAGE_ROWS = 100
 # The sections of the list, in their order. A skill is in the first one that has its state.
 SECTIONS = {
     "Changed since approval": ("changed",),
@@ -45,28 +44,43 @@ SECTIONS = {
 }
 _SECTION_OF = {state: number for number, states in enumerate(SECTIONS.values()) for state in states}
 _MAX_QUERY = 200
+_MAX_FOUND = 8  # filters whose matches are cached
 _MAX_NAMES = 10  # skills with the same name that a row shows
 
 
-@dataclass(frozen=True, slots=True)
-class SkillRow:
-    """One skill, with a unique name. ``files`` and ``size`` are ``None`` if its entry does not have them."""
+class SkillRow(NamedTuple):
+    """One skill, with a unique name. It has no ``entry`` if its origin does not list it."""
 
     name: str
     origin: str
     uri: str
-    description: str
-    files: int | None
-    size: int | None
     state: State
     is_unreachable: bool
+    entry: SkillEntry | None
+    files: int | None
     same_name: tuple[str, ...] = ()
-    entry: SkillEntry | None = None
+
+    @property
+    def description(self) -> str:
+        """Its description, if its origin lists it."""
+        return self.entry.description if self.entry else ""
+
+    @property
+    def size(self) -> int | None:
+        """The size of all files, if it is known."""
+        is_known = self.entry is not None and self.entry.is_complete and "size" not in self.entry.gaps
+        return self.entry.size if self.entry is not None and is_known else None
 
     @property
     def section(self) -> str:
         """The part of the list that it is in."""
         return list(SECTIONS)[_SECTION_OF[self.state]]
+
+    @property
+    def states(self) -> list[str]:
+        """What the filter knows it by: its state, and what else is unusual."""
+        others = {"unreachable": self.is_unreachable, "collision": bool(self.same_name)}
+        return [self.state, *(name for name, is_so in others.items() if is_so)]
 
     @property
     def url(self) -> str:
@@ -105,27 +119,12 @@ class Choice(NamedTuple):
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Choice:
         """Parse the query of a request. Invalid values select everything."""
-        number = query.get("page", "")[:6]
-        return cls(
-            query.get("q", "").strip()[:_MAX_QUERY],
-            query.get("state", ""),
-            query.get("origin", ""),
-            max(int(number), 1) if number.isascii() and number.isdigit() else 1,
-        )
+        words = query.get("q", "").strip()[:_MAX_QUERY]
+        return cls(words, query.get("state", ""), query.get("origin", ""), page_number(query))
 
-    def page_of(self, rows: Sequence[T]) -> Sequence[T]:
-        """The rows of the selected page."""
-        return rows[(self.page - 1) * PAGE_ROWS : self.page * PAGE_ROWS]
-
-    def fits(self, row: SkillRow) -> bool:
-        """Whether a skill matches the filter."""
-        in_state = self.state in ("", row.state)
-        if self.state == "unreachable":
-            in_state = row.is_unreachable
-        elif self.state == "collision":
-            in_state = bool(row.same_name)
-        in_origin = self.origin in ("", row.origin)
-        return in_state and in_origin and self.contains_words(f"{row.name} {row.uri} {row.description}")
+    def page_of(self, rows: Sequence[T]) -> ListPage[T]:
+        """The selected page of ``rows``, or the last one."""
+        return list_page(rows, min(self.page, list_page(rows, 1).pages))
 
     def contains_words(self, text: str) -> bool:
         """Whether ``text`` contains every word of the filter."""
@@ -133,36 +132,23 @@ class Choice(NamedTuple):
         return all(word in text for word in self.words.casefold().split())
 
 
-@dataclass(frozen=True, slots=True)
-class SkillListing:
+class SkillListing(NamedTuple):
     """One page of the matching skills.
 
-    ``found`` counts the matches in the selected state, ``fitting`` those in any state, ``states`` those in each
-    state, and ``total`` all known skills.
+    ``states`` counts the matches in each state, ``fitting`` those in any state, and ``total`` all known skills.
     """
 
     choice: Choice
-    rows: Sequence[SkillRow]
+    part: ListPage[SkillRow]
     risks: Mapping[tuple[str, str], Risk]
-    found: int
+    states: Mapping[str, int]
     fitting: int
     total: int
-    states: Mapping[str, int]
 
     @property
     def sections(self) -> list[str]:
         """The sections of the rows, in their order."""
-        return list(dict.fromkeys(row.section for row in self.rows))
-
-    @property
-    def pages(self) -> int:
-        """The number of pages."""
-        return pages_of(self.found)
-
-
-def pages_of(count: int) -> int:
-    """The number of pages for ``count`` rows; at least one."""
-    return max(1, -(-count // PAGE_ROWS))
+        return list(dict.fromkeys(row.section for row in self.part.rows))
 
 
 class SkillRows:
@@ -173,30 +159,35 @@ class SkillRows:
         self._reader = reader
         self._rows: list[SkillRow] = []
         self._key: tuple[object, ...] = ()
+        self._found: dict[tuple[str, str], tuple[list[SkillRow], Counter[str]]] = {}
 
     async def find(self, choice: Choice) -> SkillListing:
         """One page of the matching skills."""
-        known, in_any_state = await self.all(), choice._replace(state="")
-        rows = [row for row in known if in_any_state.fits(row)]
-        counts = Counter[str](row.state for row in rows)
-        counts.update(
-            unreachable=sum(row.is_unreachable for row in rows), collision=sum(bool(row.same_name) for row in rows)
-        )
-        states = {state: counts[state] for state in (*STATES, "unreachable", "collision") if counts[state]}
-        fitting = [row for row in rows if choice.fits(row)]
-        choice = choice._replace(page=min(choice.page, pages_of(len(fitting))))
-        shown = choice.page_of(fitting)
+        known = await self.all()
+        key = choice.words, choice.origin
+        if key not in self._found:
+            rows = known
+            if choice.origin or choice.words:
+                rows = [row for row in known if choice.origin in ("", row.origin)]
+                rows = [row for row in rows if choice.contains_words(f"{row.name} {row.uri} {row.description}")]
+            while len(self._found) >= _MAX_FOUND:
+                self._found.pop(next(iter(self._found)))
+            self._found[key] = rows, Counter(state for row in rows for state in row.states)
+        rows, counts = self._found[key]
+        fitting = [row for row in rows if choice.state in row.states] if choice.state else rows
+        part = choice.page_of(fitting)
         risks = {
-            (row.origin, row.uri): self._reader.known_risk(row.origin, row.entry) for row in shown if row.entry
+            (row.origin, row.uri): self._reader.known_risk(row.origin, row.entry) for row in part.rows if row.entry
         }
-        return SkillListing(choice, shown, risks, len(fitting), len(rows), len(known), states)
+        states = {state: counts[state] for state in (*STATES, "unreachable", "collision") if counts[state]}
+        return SkillListing(choice, part, risks, states, len(rows), len(known))
 
     async def all(self) -> list[SkillRow]:
         """The listed skills, and approved ones that are no longer listed, by section, origin and URI."""
         health = tuple((origin.label, is_unreachable(origin)) for origin in self._host.registry)
         key = await self._host.store.version(), self._host.names, health  # a new list has new names
         if key != self._key:
-            self._rows, self._key = await self._create_rows(), key
+            self._rows, self._key, self._found = await self._create_rows(), key, {}
         return self._rows
 
     async def _create_rows(self) -> list[SkillRow]:
@@ -211,23 +202,15 @@ class SkillRows:
             origin, entry = skill.origin, skill.entry
             key = origin.label, entry.uri
             others = (name for name in same_names[fold(entry.name)] if name != skill.name)
-            rows[key] = SkillRow(
-                skill.name,
-                *key,
-                entry.description,
-                len(entry.files) if entry.is_complete else None,
-                entry.size if entry.is_complete and "size" not in entry.gaps else None,
-                state_of(skill, approvals.get(key), decisions.get(key)),
-                is_unreachable(origin),
-                tuple(islice(others, _MAX_NAMES)),
-                entry,
-            )
+            state = state_of(skill, approvals.get(key), decisions.get(key))
+            files, same_name = len(entry.files) if entry.is_complete else None, tuple(islice(others, _MAX_NAMES))
+            rows[key] = SkillRow(skill.name, *key, state, is_unreachable(origin), entry, files, same_name)
         labels = {origin.label: origin for origin in host.registry}
         for key, approval in approvals.items():
             if key not in rows:
                 name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
                 unreachable = is_unreachable(labels.get(approval.origin))
-                rows[key] = SkillRow(name, *key, "", files, None, "unlisted", unreachable)
+                rows[key] = SkillRow(name, *key, "unlisted", unreachable, None, files)
         return [rows[key] for key in sorted(rows, key=lambda key: (_SECTION_OF[rows[key].state], *key))]
 
 

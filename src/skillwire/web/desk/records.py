@@ -21,7 +21,7 @@ from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint
 from skillwire.store.contract import Happening, log_pages
 from skillwire.web.desk.guard import form_endpoint
-from skillwire.web.desk.overview import Choice, pages_of
+from skillwire.web.desk.overview import Choice
 from skillwire.web.desk.responses import HEADERS, page_response, skill_url
 
 if TYPE_CHECKING:
@@ -166,9 +166,7 @@ def _approval_routes(desk: Desk) -> list[BaseRoute]:
         """The context of the page and of its part."""
         every = await store.approvals()
         found = [each for each in every if choice.contains_words(f"{each.origin} {each.uri} {each.by}")]
-        choice = choice._replace(page=min(choice.page, pages_of(len(found))))
-        context = {"approvals": choice.page_of(found), "found": len(found), "total": len(every)}
-        return {**context, "choice": choice, "pages": pages_of(len(found)), "url_of": skill_url}
+        return {"part": choice.page_of(found), "total": len(every), "choice": choice, "url_of": skill_url}
 
     async def approvals(request: Request) -> Response:
         context = await listed(Choice.of(request.query_params))

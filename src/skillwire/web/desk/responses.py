@@ -9,38 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from skillwire.errors import (
-    ApprovalError,
-    FormatError,
-    LimitError,
-    NotFoundError,
-    OriginError,
-    SkillwireError,
-    StoreError,
-    UpstreamError,
-    VerificationError,
-)
+from skillwire.errors import FormatError
 from skillwire.skill.uri import parse_uri, skill_md_uri, skill_root
-from skillwire.web.theme import PAGE_HEADERS, page
+from skillwire.web.theme import PAGE_HEADERS, error_of, error_title, page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 # Pages contain private data and change often, so browsers must not store them.
 HEADERS = {**PAGE_HEADERS, "Cache-Control": "no-store"}
-_STATUSES: tuple[tuple[type[SkillwireError], int], ...] = (
-    (NotFoundError, 404),
-    (OriginError, 404),
-    (ApprovalError, 409),
-    (FormatError, 400),
-    (VerificationError, 409),
-    (LimitError, 413),
-    (UpstreamError, 502),
-    (StoreError, 503),
-)
 
 
 def page_response(
@@ -48,25 +27,19 @@ def page_response(
 ) -> Response:
     """Render a page or one of its blocks, with the form token of the session."""
     session = getattr(request.state, "session", None)
-    response = page(template, block=block, status=status, csrf=session.csrf if session else "", **context)
+    csrf = session.csrf if session else ""
+    response = page(template, block=block, status=status, frame="desk/frame.html", csrf=csrf, **context)
     response.headers.update(HEADERS)
     return response
 
 
 def error_page(request: Request, error: Exception) -> Response:
-    """The page for an error: one of ours, an unknown page or method, or a bug.
-
-    The traceback of a bug is in the terminal of ``skillwire ui``.
-    """
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
-    if isinstance(error, HTTPException):
-        status = error.status_code
-        error = NotFoundError("page-unknown", "this page does not exist", "go back to the overview")
-    elif not isinstance(error, SkillwireError):
-        hint = "see the terminal of skillwire ui"
-        error = SkillwireError("desk-broken", "the desk had an internal error", hint)
-    title = "Not found" if status == 404 else "This page cannot be shown"
-    return page_response(request, "desk/message.html", status=status, title=title, error=error)
+    """The page for an error: one of ours, an unknown page or method, or a defect."""
+    status, shown = error_of(request, error)
+    home = ("/", "Back to the overview")
+    return page_response(
+        request, "message.html", status=status, title=error_title(status), error=shown, action=home
+    )
 
 
 def redirect(url: str) -> Response:

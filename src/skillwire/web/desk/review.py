@@ -23,10 +23,9 @@ from skillwire.skill.review import review_files
 from skillwire.skill.uri import SKILL_MD, path_in_skill
 from skillwire.web.desk.decisions import is_unreachable, standing_of
 from skillwire.web.desk.history import Comparison, compare_versions, read_version
-from skillwire.web.desk.responses import skill_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry
@@ -39,18 +38,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FileRow:
-    """One file of the skill."""
-
-    path: str
-    size: int | None
-    digest: str | None
-    url: str
-    is_script: bool
-    error: SkillwireError | None
-
-
-@dataclass(frozen=True, slots=True)
 class Sheet:
     """The review of one skill."""
 
@@ -60,7 +47,6 @@ class Sheet:
     previous: Approval | None
     fingerprint: str
     review: Review
-    files: tuple[FileRow, ...]
     comparison: Comparison
     news: Mapping[str, list[str]]
     source: str | None
@@ -145,7 +131,6 @@ async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Shee
         previous=previous,
         fingerprint=fingerprint_of(entry),
         review=review,
-        files=tuple(_file_rows(skill, review, held)),
         comparison=comparison,
         news=news,
         source=source,
@@ -186,11 +171,3 @@ def _text(held: HeldFiles, uri: str) -> str | None:
         return None if content is None else content.data.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> Iterator[FileRow]:
-    label, entry, scripts = skill.origin.label, skill.entry, set(review.scripts)
-    for file in entry.files:
-        path = file.path or file.uri
-        url, error = skill_url(label, entry.uri, "file", path=path), held.errors.get(file.uri)
-        yield FileRow(path, file.size, file.digest, url, path in scripts, error)

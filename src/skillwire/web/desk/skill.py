@@ -17,14 +17,14 @@ from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginEr
 from skillwire.host.approvals import Answer
 from skillwire.skill.approval import EXECUTE, fingerprint_of, has_contents
 from skillwire.skill.review import review_entry
-from skillwire.skill.uri import parse_uri, path_in_skill, resolve_reference, skill_root
+from skillwire.skill.uri import parse_uri, path_in_skill
 from skillwire.web.desk import decisions
 from skillwire.web.desk.decisions import standing_of
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import list_questions
 from skillwire.web.desk.responses import HEADERS, named_skill, page_response, redirect, skill_url
 from skillwire.web.desk.review import field_texts, make_sheet, other_requests
-from skillwire.web.files import file_headers, file_view
+from skillwire.web.files import MAX_FILES, file_headers, file_tree, file_view, skill_links
 from skillwire.web.highlight import code
 from skillwire.web.markdown import markdown
 
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 
     from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
+    from skillwire.skill.uri import SkillUri
     from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.guard import Form
     from skillwire.web.desk.overview import QuestionRow
     from skillwire.web.desk.review import Sheet
+    from skillwire.web.files import Link
 
 _SHOWN = ("name", "description")  # shown at the top
 _DONE = {
@@ -51,6 +53,12 @@ _DONE = {
     "enabled": "Enabled. The decline is undone.",
     "revoked": "The approval and all grants were revoked.",
     "granted": "The grants were saved.",
+}
+
+_CONFLICTS = {
+    "findings-unconfirmed": ("Confirm the findings first", "Back to the review"),
+    "decided-meanwhile": ("Another decision was made while you were reading", "Review the new state"),
+    "skill-changed": ("The skill changed while you were reading", "Review the new content"),
 }
 
 
@@ -115,8 +123,9 @@ def _with_conflict_page(
         try:
             return await act(request, form)
         except ApprovalError as error:
-            url = skill_url(*named_skill(request))
-            return await desk.show(request, "desk/changed.html", status=409, error=error, url=url)
+            title, action = _CONFLICTS.get(error.reference, _CONFLICTS["skill-changed"])
+            to = (skill_url(*named_skill(request)), action)
+            return await desk.show(request, "message.html", status=409, title=title, error=error, action=to)
 
     return act_or_conflict
 
@@ -218,18 +227,24 @@ def _file_routes(desk: Desk) -> list[BaseRoute]:
         view = await to_thread.run_sync(
             lambda: file_view(content.data, path, link=link, as_text=as_text, is_review=True)
         )
-        resource = found.entry.resource(uri)
+        resource, place = found.entry.resource(uri), partial(skill_url, found.origin.label, found.entry.uri)
+        names = [each.path or each.uri for each in found.entry.files[:MAX_FILES]] or [path]
         return await desk.show(
             request,
-            "desk/file.html",
-            skill=found,
-            path=path,
-            size=len(content.data),
-            digest=None if resource is None else resource.digest,
+            "file.html",
+            name=path,
+            skill_name=found.entry.name,
+            skill_path=found.entry.name,
+            origin=found.origin.label,
+            back=place(),
+            tree=file_tree((each, place("file", path=each)) for each in names),
             view=view,
-            raw=skill_url(found.origin.label, found.entry.uri, "raw", path=path),
-            here=skill_url(found.origin.label, found.entry.uri, "file", path=path),
-            back=skill_url(found.origin.label, found.entry.uri),
+            modified=None,
+            size=len(content.data),
+            raw=place("raw", path=path),
+            other_view=place("file", path=path) + ("&view=rendered" if as_text else ""),
+            digest=None if resource is None else resource.digest,
+            uri=uri,
         )
 
     async def raw(request: Request) -> Response:
@@ -256,21 +271,14 @@ async def _find_file(desk: Desk, request: Request) -> tuple[NamedEntry, str, str
     )
 
 
-def _link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | None]:
+def _link_in(origin: str, entry: SkillEntry, uri: str) -> Link:
     """The targets of links in the file at ``uri``. External links become text; the review lists them."""
-    root, base = skill_root(parse_uri(entry.uri)), parse_uri(uri)
 
-    def link(target: str) -> str | None:
-        if target.startswith("#"):
-            return target
-        try:
-            place = resolve_reference(root, base, target)
-            file = None if place is None else entry.resource(str(place))
-        except SkillwireError:
-            return None
+    def page_of(place: SkillUri) -> str | None:
+        file = entry.resource(str(place))
         return None if file is None else skill_url(origin, entry.uri, "file", path=file.path or file.uri)
 
-    return link
+    return skill_links(entry, parse_uri(uri), page_of)
 
 
 def _question_routes(desk: Desk) -> list[BaseRoute]:
