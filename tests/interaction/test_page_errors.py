@@ -13,7 +13,7 @@ from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.lowlevel import GeneratedCatalog
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.web.catalog.skill import describe_amount, list_files
+from skillwire.web.catalog.pages import describe_amount, list_files
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

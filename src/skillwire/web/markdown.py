@@ -16,7 +16,7 @@ from collections import OrderedDict
 from functools import cache
 from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -82,6 +82,7 @@ def markdown(text: str, *, link: Link, image: Link | None = None, with_hidden: b
     ``image`` returns the address of an image of the skill, or ``None`` to show it as a link. Headings start one
     level below the heading of the page. Without ``with_hidden``, the page has to list the hidden text itself.
     """
+    image = image or (lambda source: None)  # each becomes a link  # noqa: ARG005
     text = text.encode(errors="backslashreplace").decode()  # lone surrogates, which the sanitizer rejects
     if not is_tame(text) or sum(1 for _ in _MARKUP.finditer(text)) > _MAX_MARKUP:
         return _as_source(text)
@@ -90,7 +91,7 @@ def markdown(text: str, *, link: Link, image: Link | None = None, with_hidden: b
     return _render_cache.get(text, link, image, with_hidden=with_hidden)
 
 
-def _rendered(text: str, link: Link, image: Link | None, *, with_hidden: bool) -> Markup:
+def _rendered(text: str, link: Link, image: Link, *, with_hidden: bool) -> Markup:
     parser, env = _parser(), dict[str, Any]()
     tokens = parser.parse(text, env)
     if any(token.level >= _DEEPEST - 2 for token in tokens):  # the parser stops there
@@ -110,10 +111,19 @@ def _rendered(text: str, link: Link, image: Link | None, *, with_hidden: bool) -
     return _sanitized(html + (str(_hidden_parts(text)) if with_hidden else ""))
 
 
-class _CachedText(NamedTuple):
-    html: Markup
-    links: dict[str, str | None]
-    images: dict[str, str | None]
+class _Targets(dict[str, "str | None"]):
+    """The answers of ``ask``, as far as a text asked for them."""
+
+    def __init__(self, ask: Link) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, target: str) -> str | None:
+        return self.setdefault(target, self._ask(target))
+
+    def agrees(self, ask: Link) -> bool:
+        """Whether ``ask`` still gives the same answers."""
+        return all(ask(target) == place for target, place in self.items())
 
 
 class _RenderCache:
@@ -121,42 +131,25 @@ class _RenderCache:
 
     def __init__(self) -> None:
         self._lock = Lock()  # pages are rendered in threads; only one renders a text
-        self._entries: OrderedDict[bytes, _CachedText] = OrderedDict()
-        self._size = 0
+        self._entries: OrderedDict[bytes, tuple[Markup, _Targets, _Targets]] = OrderedDict()
+        self.size = 0
 
-    def get(self, text: str, link: Link, image: Link | None, *, with_hidden: bool) -> Markup:
-        digest = sha256(text.encode()).digest() + bytes([image is None, with_hidden])
+    def get(self, text: str, link: Link, image: Link, *, with_hidden: bool) -> Markup:
+        digest = sha256(text.encode()).digest() + bytes([with_hidden])
         with self._lock:
-            cached = self._entries.pop(digest, None)
-            if cached is not None:
-                self._size -= len(cached.html)
-            if cached is None or not (_agrees(link, cached.links) and _agrees(image, cached.images)):
-                links, images = dict[str, str | None](), dict[str, str | None]()
-                noted = None if image is None else _noted(image, images)
-                html = _rendered(text, _noted(link, links), noted, with_hidden=with_hidden)
-                cached = _CachedText(html, links, images)
-            self._entries[digest] = cached
-            self._size += len(cached.html)
-            while self._size > _MAX_CACHED:
-                self._size -= len(self._entries.popitem(last=False)[1].html)
-        return cached.html
+            html, links, images = self._entries.pop(digest, (Markup(""), _Targets(link), _Targets(image)))
+            self.size -= len(html)
+            if not html or not (links.agrees(link) and images.agrees(image)):
+                links, images = _Targets(link), _Targets(image)
+                html = _rendered(text, links.__getitem__, images.__getitem__, with_hidden=with_hidden)
+            self._entries[digest] = html, links, images
+            self.size += len(html)
+            while self.size > _MAX_CACHED:
+                self.size -= len(self._entries.popitem(last=False)[1][0])
+        return html
 
 
 _render_cache = _RenderCache()
-
-
-def _noted(ask: Link, notes: dict[str, str | None]) -> Link:
-    def noting(target: str) -> str | None:
-        if target not in notes:
-            notes[target] = ask(target)
-        return notes[target]
-
-    return noting
-
-
-def _agrees(ask: Link | None, notes: dict[str, str | None]) -> bool:
-    """Whether ``ask`` still returns the same targets."""
-    return ask is None or all(ask(target) == place for target, place in notes.items())
 
 
 def _as_source(text: str) -> Markup:
@@ -222,7 +215,7 @@ def _sanitized(html: str) -> Markup:
 class _TokenRewriter:
     """Changes the tokens of the parser in place, so that unsafe or invisible content becomes safe HTML."""
 
-    def __init__(self, link: Link, image: Link | None) -> None:
+    def __init__(self, link: Link, image: Link) -> None:
         self._link = link
         self._image = image
         self._taken: dict[str, int] = {}
@@ -289,7 +282,7 @@ class _TokenRewriter:
 
     def _picture(self, source: str, words: str) -> Markup:
         """An image of the skill, or a link for an external image."""
-        place = None if self._image is None else self._image(source)
+        place = self._image(source)
         if place is not None and _STAYS.match(place):
             return Markup('<img src="{}" alt="{}" loading="lazy">').format(place, words)
         shown = Markup("image: {}").format(visible(words or source or "unnamed"))

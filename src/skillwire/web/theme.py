@@ -8,6 +8,7 @@ a part of the page in the browser.
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import time
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from jinja2.runtime import Context
     from markupsafe import Markup
     from starlette.requests import Request
+
+    from skillwire.skill import Json
 
 T = TypeVar("T")
 PAGE_SIZE = 100  # rows of a list
@@ -173,6 +176,16 @@ async def read_form(request: Request, max_bytes: int, max_fields: int) -> list[t
         return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=max_fields)
     except (ClientDisconnect, ValueError):
         return []
+
+
+def field_texts(values: Mapping[str, Json], indent: int | None = None) -> list[tuple[str, str, bool]]:
+    """Names and values as text, and whether a value is JSON because it is not a string."""
+    return [
+        (key, value, False)
+        if isinstance(value, str)
+        else (key, json.dumps(value, indent=indent, ensure_ascii=False), True)
+        for key, value in values.items()
+    ]
 
 
 def static_route() -> Route:

@@ -61,7 +61,7 @@ async def test_a_yes_is_stored_with_its_note_and_grants_nothing(state: Path, ser
     """By whom the desk is run."""
     async with at_desk(state, {"acme": server}) as at:
         answer = await at.decide("approve", note="looks \n fine")
-        assert (answer.status_code, answer.headers["location"]) == (303, "/skill/acme/flat?done=approved")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/skill/acme/flat?done=approve")
         [approval] = await at.host.store.approvals()
         assert (approval.origin, approval.uri, approval.by, approval.grants) == ("acme", FLAT, "anna", frozenset())
         assert approval.fingerprint == fingerprint_of(entry_at(at))
@@ -178,7 +178,7 @@ async def test_a_yes_is_taken_back(state: Path, server: HostileServer) -> None:
     async with at_desk(state, {"acme": server}) as at:
         await at.decide("approve", grant="execute")
         answer = await at.decide("revoke", note="changed my mind")
-        assert answer.headers["location"] == "/skill/acme/flat?done=revoked"
+        assert answer.headers["location"] == "/skill/acme/flat?done=revoke"
         assert await at.host.store.approvals() == []
         assert (await newest(at)).facts["note"] == "changed my mind"
         assert ">revoked</span>" in await at.get("/skill/acme/flat")

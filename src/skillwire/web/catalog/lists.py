@@ -245,37 +245,23 @@ class Paths:
 class CatalogRow(NamedTuple):
     """One skill in a list. ``snippet`` is the matching part of its text, if it was searched for."""
 
-    path: str
-    folder: str
-    name: str
+    entry: SkillEntry
     summary: Markup
     snippet: Markup
-    files: int | None
-    size: int | None
-    modified: float | None
-    is_dynamic: bool
     risk: Risk
     problems: int
 
 
 def list_row(entry: SkillEntry, examined: Examined | None, hit: Hit | None = None, query: str = "") -> CatalogRow:
     """The row of a skill, with the matching part of its text if it is a search result."""
-    folder, slash, name = entry.path.rpartition("/")
-    is_whole = entry.is_complete
     snippet = " ".join(_MARKDOWN.sub(" ", hit.snippet).split()) if hit else ""
     is_repeated = not snippet or snippet.strip("… ")[:60] in " ".join(entry.description.split())
     return CatalogRow(
-        path=entry.path,
-        folder=folder + slash,
-        name=name,
-        summary=_with_marks(_short(entry.description), query) if query else visible(_short(entry.description)),
-        snippet=Markup("") if is_repeated else _with_marks(_short(snippet), query),
-        files=len(entry.files) if is_whole else None,
-        size=entry.size if is_whole and "size" not in entry.gaps else None,
-        modified=entry.modified,
-        is_dynamic=entry.is_dynamic,
-        risk=review_entry(entry).risk if examined is None else examined.risk,
-        problems=0 if examined is None else len(examined.others),
+        entry,
+        _with_marks(_short(entry.description), query) if query else visible(_short(entry.description)),
+        Markup("") if is_repeated else _with_marks(_short(snippet), query),
+        review_entry(entry).risk if examined is None else examined.risk,
+        0 if examined is None else len(examined.others),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import anyio
@@ -15,30 +15,21 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route, Router
 
-from skillwire.catalog.examination import Examiner
+from skillwire.amounts import counted, size_of
+from skillwire.catalog.examination import Examiner, review_skill
 from skillwire.catalog.packer import Packer
-from skillwire.errors import NotFoundError, SkillwireError
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.gateway.upstream import ORIGIN
 from skillwire.install.agents import find_agent
 from skillwire.install.host_setup import COMMON_HOSTS, host_setups
 from skillwire.server.callers import ViewCache
 from skillwire.server.page import KNOWN
 from skillwire.skill.entry import digest_of
-from skillwire.skill.uri import SKILL_MD, parse_uri, path_in_skill
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.review import Review, review_files
+from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, path_in_skill, skill_md_uri
 from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
-from skillwire.web.catalog.skill import (
-    describe_amount,
-    find_skill_around,
-    frontmatter_rows,
-    last_change,
-    links_of,
-    list_files,
-    parse_file_path,
-    parse_skill_path,
-    rendered_body,
-    review_text,
-)
 from skillwire.web.files import (
     FILE_HEADERS,
     MAX_FILES,
@@ -46,23 +37,27 @@ from skillwire.web.files import (
     file_headers,
     file_tree,
     file_view,
+    image_type,
     max_shown_size,
+    skill_links,
 )
 from skillwire.web.highlight import snippet
-from skillwire.web.markdown import table_of_contents
-from skillwire.web.theme import PAGE_HEADERS, error_of, error_title, static_route
+from skillwire.web.markdown import markdown, table_of_contents
+from skillwire.web.theme import PAGE_HEADERS, error_of, error_title, field_texts, static_route
 from skillwire.wire.extension import get_result
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+    from markupsafe import Markup
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.uri import SkillUri
     from skillwire.web.catalog.site import Site
-    from skillwire.web.catalog.skill import File
-    from skillwire.web.files import TreeNode
+    from skillwire.web.files import Link, TreeNode
 
     View = Callable[[Request], Awaitable[Response]]
 
@@ -70,6 +65,8 @@ MAX_FOUND = 50
 _MAX_PAGES = 10  # of search results
 _TABS = {"text": "SKILL.md", "files": "Files", "findings": "Findings", "install": "Install", "details": "Details"}
 _MAX_QUERY = 1000
+_MAX_WALKED = 512
+_HINT = "it may have been moved or renamed; search for it"
 _MAX_ENTRY = 24_000
 
 
@@ -210,15 +207,13 @@ class CatalogPages:
             sent = json.dumps(get_result(entry), indent=2, ensure_ascii=False)
             context |= {"sent": snippet(sent, "json") if len(sent) <= _MAX_ENTRY else None}
         else:
-            body = await rendered_body(catalog, entry, site.base)
-            context |= {"body": None if isinstance(body, SkillwireError) else body}
-            context |= {"error": body if isinstance(body, SkillwireError) else None}
-            context |= {"toc": [] if isinstance(body, SkillwireError) else table_of_contents(body)}
+            body, error = await rendered_body(catalog, entry, site.base)
+            context |= {"body": body, "error": error, "toc": table_of_contents(body)}
         return site.page(
             "catalog/skill.html",
             entry=entry,
             root=str(parse_uri(entry.uri).parent),
-            facts=frontmatter_rows(dict(entry.frontmatter)),
+            facts=field_texts(entry.frontmatter, indent=2),
             tree=self._tree(files),
             amount=describe_amount(entry, files),
             modified=last_change(entry, files),
@@ -333,3 +328,112 @@ class CatalogPages:
     @property
     def _catalog(self) -> Catalog:
         return self._site.skills.visible()
+
+
+class File(NamedTuple):
+    """One file of a skill: its paths in the catalog and in the skill, and the claims of its entry."""
+
+    path: str
+    name: str
+    uri: str
+    digest: str | None
+    size: int | None
+    modified: float | None
+
+
+def parse_skill_path(path: str, scheme: str) -> str:
+    """The URI of the ``SKILL.md`` of the skill at ``path``; ``NotFoundError`` if the path is invalid."""
+    try:
+        return skill_md_uri(parse_path(path), scheme)
+    except FormatError as error:
+        raise NotFoundError("skill-unknown", f"no skill is served at {path!r:.200}", _HINT) from error
+
+
+def parse_file_path(path: str, scheme: str) -> SkillUri:
+    """The URI of the file at ``path``; ``NotFoundError`` if the path is invalid."""
+    try:
+        return parse_uri(format_uri(parse_path(path), scheme))
+    except FormatError as error:
+        raise NotFoundError("file-unknown", f"no skill has a file at {path!r:.200}", _HINT) from error
+
+
+def links_of(entry: SkillEntry, file: SkillUri, base: str) -> tuple[Link, Link]:
+    """The targets of links in a file of a skill, and of its images."""
+
+    def image(place: SkillUri) -> str | None:
+        return f"{base}/raw/{quote(place.path)}" if image_type(place.path) else None
+
+    pages = skill_links(entry, file, lambda place: f"{base}/file/{quote(place.path)}", outward=True)
+    return pages, skill_links(entry, file, image)
+
+
+async def find_skill_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
+    """The innermost skill around a file."""
+    entry = await catalog.skill_around(file.parent)
+    if entry is not None:
+        return entry
+    raise NotFoundError("file-unknown", f"no skill has a file at {str(file)!r:.300}", _HINT)
+
+
+async def review_text(catalog: Catalog, entry: SkillEntry) -> Review:
+    """The review of a skill. Of a skill on another server, only the ``SKILL.md`` is read (V5)."""
+    if entry.local:
+        return await review_skill(catalog, entry)
+    try:
+        files = [(SKILL_MD, (await catalog.read_file(entry.uri)).data)]
+    except SkillwireError:
+        files = []
+    return await to_thread.run_sync(review_files, entry, files)
+
+
+async def rendered_body(catalog: Catalog, entry: SkillEntry, base: str) -> tuple[Markup, SkillwireError | None]:
+    """The rendered ``SKILL.md`` without its frontmatter, or the error that prevents it."""
+    link, image = links_of(entry, parse_uri(entry.uri), base)
+    try:
+        body = parse_skill_md((await catalog.read_file(entry.uri)).data).body
+    except SkillwireError as error:
+        return markdown("", link=link), error
+    return await to_thread.run_sync(lambda: markdown(body, link=link, image=image)), None
+
+
+async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:
+    """The files of a skill, ``SKILL.md`` first; for a dynamic skill, its current files."""
+    known = [(file.uri, file.digest, file.size) for file in entry.files]
+    times: dict[str, float | None] = {}
+    if not known or (len(known) <= _MAX_WALKED and entry.local):
+        there = await _walked(catalog, str(parse_uri(entry.uri).parent))
+        times = {uri: modified for uri, _, modified in there}
+        known = known or [(uri, None, size) for uri, size, _ in there]
+    files = [
+        File(parse_uri(uri).path, path_in_skill(entry.uri, uri) or uri, uri, digest, size, times.get(uri))
+        for uri, digest, size in known
+    ]
+    return sorted(files, key=lambda file: (file.uri != entry.uri, file.path))
+
+
+def describe_amount(entry: SkillEntry, files: Sequence[File]) -> str:
+    """The number and size of the files of a skill, as far as they are known."""
+    if not files:
+        return "files unknown"
+    many = counted(len(files), "file")
+    if not entry.is_complete:
+        return f"at least {many}"
+    return f"{many}, sizes partly unknown" if "size" in entry.gaps else f"{many}, {size_of(entry.size)}"
+
+
+def last_change(entry: SkillEntry, files: Sequence[File]) -> float | None:
+    """The time of the last change of any file of the skill, if it is known."""
+    times = [file.modified for file in files if file.modified is not None]
+    return max(times, default=entry.modified)
+
+
+async def _walked(catalog: Catalog, root: str) -> list[tuple[str, int | None, float | None]]:
+    found: list[tuple[str, int | None, float | None]] = []
+    try:
+        async for child in catalog.walk(root):
+            found.append((child.uri, child.size, child.modified))
+            if len(found) == _MAX_WALKED:
+                break
+    except SkillwireError:  # the page works without the times
+        return []
+    return found

@@ -21,7 +21,7 @@ from skillwire.errors import NotFoundError, OriginError, SkillwireError, StoreEr
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.http_protocol import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
-from skillwire.web.desk import bulk, history, overview, records, skill
+from skillwire.web.desk import history, overview, records, skill
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route, refusal
 from skillwire.web.desk.overview import SkillRows, list_questions
 from skillwire.web.desk.reader import Reader
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
 
-_PAGES = (overview, skill, history, bulk, records)
+_PAGES = (overview, skill, history, records)
 _POLL_SECONDS = 0.5  # other processes may change the same store
 _DRAIN_SECONDS = 3
 _MAX_CONNECTIONS = 256
@@ -110,8 +110,12 @@ class Desk:
         self.watcher = Watcher(self.host)
         self.rows = SkillRows(self.host, self.reader)
 
-    async def show(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
-        """Render a whole page, with the number of changes from ``numbered`` in it."""
+    async def show(
+        self, request: Request, template: str, *, block: str = "", status: int = 200, **context: Any
+    ) -> Response:
+        """Render a page, with the number of changes from ``numbered``, or only a ``block`` of it on request."""
+        if block and request.query_params.get("part"):
+            return page_response(request, template, block=block, **context)
         number, waiting = request.state.number, len(await list_questions(self.host))
         return page_response(
             request, template, status=status, number=number, waiting=waiting, by=self.by, **context

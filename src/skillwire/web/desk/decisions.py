@@ -160,17 +160,17 @@ async def _decide(desk: Desk, skill: NamedEntry, token: str, write: Callable[[in
         return
 
 
-async def enable(desk: Desk, skill: NamedEntry, note: str) -> None:
+async def enable(desk: Desk, skill: NamedEntry, form: Form) -> None:
     """Undo a decline: models see the skill again, and hosts ask about it again."""
-    if not await desk.host.enable(f"{skill.origin.label}:{skill.entry.uri}", by=desk.by, note=note):
+    if not await desk.host.enable(f"{skill.origin.label}:{skill.entry.uri}", by=desk.by, note=form.note):
         raise _decided_meanwhile(
             skill.entry.uri, await desk.host.approvals.decided(skill.origin.label, skill.entry.uri)
         )
 
 
-async def revoke(desk: Desk, origin: str, uri: str, note: str) -> None:
+async def revoke(desk: Desk, origin: str, uri: str, form: Form) -> None:
     """Revoke the approval of a skill, for whatever content it is."""
-    if not await desk.host.approvals.revoke(origin, uri, by=desk.by, why=ASKED_TO, note=note):
+    if not await desk.host.approvals.revoke(origin, uri, by=desk.by, why=ASKED_TO, note=form.note):
         raise NotFoundError("approval-unknown", "this skill is not approved", "it may have been revoked already")
 
 

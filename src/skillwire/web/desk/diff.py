@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
@@ -36,16 +36,14 @@ _MAX_ROWS = 1500
 _ALIKE = 0.4  # below this ratio, too many marks would make a line unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a line, and whether it differs from the other side."""
 
     text: str
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(NamedTuple):
     """One line of one side."""
 
     number: int
@@ -57,8 +55,7 @@ class DiffLine:
         return "".join(piece.text for piece in self.pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRow:
+class DiffRow(NamedTuple):
     """One row of the diff. A ``gap`` has the equal lines that it folds."""
 
     kind: RowKind
@@ -157,68 +154,48 @@ def _sizes(old: bytes | None, new: bytes | None) -> str:
 
 
 def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffRow]:
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    ends, pairs = (0, 0), 0
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
-        yield from _gap(before, ends, (group[0][1], group[0][3]))
-        for tag, old_from, old_to, new_from, new_to in group:
-            pairs += tag == "replace" and min(old_to - old_from, new_to - new_from)
-            old, new = _numbered(before, old_from, old_to), _numbered(after, new_from, new_to)
-            yield from _block(tag, old, new, by_letter=pairs <= _MAX_PAIRS)
-        ends = group[-1][2], group[-1][4]
-    if ends != (0, 0):  # there was a difference
-        yield from _gap(before, ends, (len(before), len(after)))
-
-
-def _gap(lines: Sequence[str], begin: tuple[int, int], end: tuple[int, int]) -> Iterator[DiffRow]:
-    """The equal lines between two groups, folded."""
-    old, new = _numbered(lines, begin[0], end[0]), range(begin[1] + 1, end[1] + 1)
-    folded = [
-        DiffRow("same", DiffLine(number, (Piece(text),)), DiffLine(other, (Piece(text),)))
-        for (number, text), other in zip(old, new, strict=True)
-    ]
-    if len(folded) < _MIN_FOLDED:
-        yield from folded
-    else:
-        yield DiffRow("gap", folded=tuple(folded))
-
-
-def _numbered(lines: Sequence[str], start: int, stop: int) -> list[tuple[int, str]]:
-    return [(number + 1, lines[number]) for number in range(start, stop)]
-
-
-def _block(
-    tag: str, old: list[tuple[int, str]], new: list[tuple[int, str]], *, by_letter: bool
-) -> Iterator[DiffRow]:
-    """Replaced lines are paired; the rest is removed or added."""
-    paired = min(len(old), len(new))
-    for (old_number, old_text), (new_number, new_text) in zip(old, new, strict=False):
+    if before == after:
+        return
+    pairs = 0
+    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
-            pieces = (Piece(old_text),)
-            yield DiffRow("same", DiffLine(old_number, pieces), DiffLine(new_number, pieces))
-        else:
-            mine, theirs = _within(old_text, new_text) if by_letter else _whole(old_text, new_text)
-            yield DiffRow("changed", DiffLine(old_number, mine), DiffLine(new_number, theirs))
-    for number, text in old[paired:]:
-        yield DiffRow("removed", old=DiffLine(number, (Piece(text),)))
-    for number, text in new[paired:]:
-        yield DiffRow("added", new=DiffLine(number, (Piece(text),)))
+            rows = [_same(text, i + at, k + at) for at, text in enumerate(before[i:j], 1)]
+            is_last = j == len(before) and m == len(after)
+            yield from _folded(rows, _CONTEXT if i or k else 0, 0 if is_last else _CONTEXT)
+            continue
+        paired = min(j - i, m - k)  # replaced lines are paired, the rest is removed or added
+        pairs += paired
+        for at in range(paired):
+            compared = _within if pairs <= _MAX_PAIRS else _whole
+            old, new = compared(before[i + at], after[k + at])
+            yield DiffRow("changed", DiffLine(i + at + 1, old), DiffLine(k + at + 1, new))
+        for at in range(i + paired, j):
+            yield DiffRow("removed", old=DiffLine(at + 1, (Piece(before[at]),)))
+        for at in range(k + paired, m):
+            yield DiffRow("added", new=DiffLine(at + 1, (Piece(after[at]),)))
+
+
+def _same(text: str, old: int, new: int) -> DiffRow:
+    return DiffRow("same", DiffLine(old, (Piece(text),)), DiffLine(new, (Piece(text),)))
+
+
+def _folded(rows: list[DiffRow], head: int, tail: int) -> Iterator[DiffRow]:
+    """Equal lines, of which ``head`` and ``tail`` stay visible if the others are worth folding."""
+    end = len(rows) - tail
+    if end - head < _MIN_FOLDED:
+        yield from rows
+    else:
+        yield from (*rows[:head], DiffRow("gap", folded=tuple(rows[head:end])), *rows[end:])
 
 
 def _within(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    if max(len(old), len(new)) > _LONGEST_LINE:
-        return _whole(old, new)
+    """The pieces of two lines that differ by character, if that is readable."""
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < _ALIKE:
+    if max(len(old), len(new)) > _LONGEST_LINE or matcher.ratio() < _ALIKE:
         return _whole(old, new)
-    mine: list[Piece] = []
-    theirs: list[Piece] = []
-    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
-        if old_to > old_from:
-            mine.append(Piece(old[old_from:old_to], tag != "equal"))
-        if new_to > new_from:
-            theirs.append(Piece(new[new_from:new_to], tag != "equal"))
-    return tuple(mine), tuple(theirs)
+    codes = matcher.get_opcodes()
+    mine = tuple(Piece(old[i:j], tag != "equal") for tag, i, j, _, _ in codes if i < j)
+    return mine, tuple(Piece(new[k:m], tag != "equal") for tag, _, _, k, m in codes if k < m)
 
 
 def _whole(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
@@ -107,9 +106,9 @@ class DeskGuard:
         request = Request(scope)
         response = self._refused(request)
         if response is None:
-            session = self._sessions.find(request.cookies.get(self._cookie, ""))
-            scope.setdefault("state", {})["session"] = session
-            if session is None and not request.url.path.startswith(_OPEN):
+            token = self._sessions.token(request.cookies.get(self._cookie, ""))
+            scope.setdefault("state", {})["csrf"] = token
+            if not token and not request.url.path.startswith(_OPEN):
                 response = refusal("no-session", request)
         await (response or self._app)(scope, receive, send)
 
@@ -132,69 +131,47 @@ class DeskGuard:
         return None
 
 
-def _new_secret() -> str:
-    return secrets.token_urlsafe(32)
-
-
-@dataclass(frozen=True, slots=True)
-class DeskSession:
-    """The session of one browser. ``id`` is in its cookie, ``csrf`` in every form."""
-
-    id: str = field(default_factory=_new_secret, repr=False)
-    csrf: str = field(default_factory=_new_secret, repr=False)
-
-    def has_token(self, token: str) -> bool:
-        """Whether ``token`` is the form token of this session."""
-        return _same(token, self.csrf)
-
-
 class DeskSessions:
-    """The one-time key, and the sessions that started with it."""
+    """The one-time key, and the sessions that started with it: form tokens by the id in the cookie."""
 
     def __init__(self) -> None:
-        self.key = _new_secret()
+        self.key = secrets.token_urlsafe(32)
         self.is_used = False
-        self._sessions: dict[str, DeskSession] = {}
+        self._tokens: dict[str, str] = {}
 
-    def enter(self, key: str) -> DeskSession | None:
-        """Start a session for the first use of the key; ``None`` for other keys and later uses."""
-        if self.is_used or not _same(key, self.key):
-            return None
-        self.is_used = True
-        session = DeskSession()
-        self._sessions[session.id] = session
-        return session
+    def enter(self, key: str) -> str:
+        """Start a session for the first use of the key. Its id; empty for other keys and later uses."""
+        if self.is_used or not self.knows(key):
+            return ""
+        self.is_used, identity = True, secrets.token_urlsafe(32)
+        self._tokens[identity] = secrets.token_urlsafe(32)
+        return identity
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` is the key of this desk, used or not."""
-        return _same(key, self.key)
+        return secrets.compare_digest(key.encode(errors="replace"), self.key.encode())
 
-    def find(self, identity: str) -> DeskSession | None:
-        """The session of a cookie."""
-        return self._sessions.get(identity)
-
-
-def _same(one: str, other: str) -> bool:
-    """Compare in constant time."""
-    return secrets.compare_digest(one.encode(errors="replace"), other.encode())
+    def token(self, identity: str) -> str:
+        """The token of the forms of a session; empty if there is no such session."""
+        return self._tokens.get(identity, "")
 
 
 def login_route(sessions: DeskSessions, cookie: str) -> Route:
     """``/enter?key=…``: the one-time link. It sets the cookie, once, and leads to the overview."""
 
     async def enter(request: Request) -> Response:
-        if request.state.session is not None:  # the same browser opened the link again
+        if request.state.csrf:  # the same browser opened the link again
             return redirect("/")
         key = request.query_params.get("key", "")
         if request.method == "HEAD":  # a preview of the link must not use it up
             return refusal("link-unknown", request)
         session = sessions.enter(key)
-        if session is None:
+        if not session:
             if sessions.knows(key):
                 log.warning("the link was used a second time; if that was not you, stop the desk with Ctrl-C")
             return refusal("link-used" if sessions.knows(key) else "link-unknown", request)
         response = redirect("/")
-        response.set_cookie(cookie, session.id, path="/", httponly=True, samesite="strict")
+        response.set_cookie(cookie, session, path="/", httponly=True, samesite="strict")
         return response
 
     return Route(ENTER, enter)
@@ -238,8 +215,8 @@ def form_endpoint(
             form = Form(await read_form(request, max_bytes, _MAX_FIELDS))
         except LimitError:
             return refusal("form-too-large", request)
-        session: DeskSession = request.state.session
-        if not session.has_token(form.get("csrf")):
+        token, sent = request.state.csrf.encode(), form.get("csrf").encode(errors="replace")
+        if not token or not secrets.compare_digest(token, sent):
             return refusal("wrong-token", request)
         return await act(request, form)
 

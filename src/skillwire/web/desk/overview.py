@@ -1,6 +1,6 @@
-"""``/`` and ``/origins``: open questions, origins, and every skill with its state, what needs attention first.
+"""``/``, ``/origins`` and ``/bulk``: open questions, origins, skills by what needs attention, and bulk approval.
 
-Parts can be fetched alone. No server receives a request.
+Parts can be fetched alone. Only ``/bulk`` sends requests to servers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from starlette.routing import Route
 
-from skillwire.skill.approval import file_digests
+from skillwire.errors import ApprovalError, SkillwireError
+from skillwire.host.approvals import ASKED_TO
+from skillwire.skill.approval import file_digests, fingerprint_of
 from skillwire.skill.uri import fold
+from skillwire.web.desk import decisions
 from skillwire.web.desk.decisions import STATES, is_unreachable, question_key, state_of
+from skillwire.web.desk.guard import Form, form_endpoint
+from skillwire.web.desk.history import list_versions
 from skillwire.web.desk.responses import page_response, skill_url
+from skillwire.web.desk.review import make_sheet
 from skillwire.web.theme import ListPage, list_page, page_number
 
 if TYPE_CHECKING:
@@ -26,13 +32,14 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from skillwire.host.host import SkillHost
-    from skillwire.host.origins import Origin
+    from skillwire.host.origins import NamedEntry, Origin
     from skillwire.skill import Diagnostic, SkillEntry
     from skillwire.skill.review import Risk
     from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.decisions import State
     from skillwire.web.desk.reader import Reader
+    from skillwire.web.desk.review import Sheet
 
 T = TypeVar("T")
 # The sections of the list, in their order. A skill is in the first one that has its state.
@@ -45,6 +52,8 @@ SECTIONS = {
 _SECTION_OF = {state: number for number, states in enumerate(SECTIONS.values()) for state in states}
 _MAX_QUERY = 200
 _MAX_FOUND = 8  # filters whose matches are cached
+MAX_SKILLS = 25  # of one page for bulk approval: each is read
+_READ_SECONDS = 15.0  # after that, the others wait for the next page
 _MAX_NAMES = 10  # skills with the same name that a row shows
 
 
@@ -193,7 +202,7 @@ class SkillRows:
     async def _create_rows(self) -> list[SkillRow]:
         host = self._host
         approvals = {(each.origin, each.uri): each for each in await host.store.approvals()}
-        decisions = {(each.origin, each.uri): each for each in await host.store.decisions()}
+        decided = {(each.origin, each.uri): each for each in await host.store.decisions()}
         same_names: dict[str, list[str]] = {}  # N1: the unique names of all skills with the same name
         for skill in host.names.skills:
             same_names.setdefault(fold(skill.entry.name), []).append(skill.name)
@@ -202,7 +211,7 @@ class SkillRows:
             origin, entry = skill.origin, skill.entry
             key = origin.label, entry.uri
             others = (name for name in same_names[fold(entry.name)] if name != skill.name)
-            state = state_of(skill, approvals.get(key), decisions.get(key))
+            state = state_of(skill, approvals.get(key), decided.get(key))
             files, same_name = len(entry.files) if entry.is_complete else None, tuple(islice(others, _MAX_NAMES))
             rows[key] = SkillRow(skill.name, *key, state, is_unreachable(origin), entry, files, same_name)
         labels = {origin.label: origin for origin in host.registry}
@@ -235,6 +244,86 @@ async def list_questions(host: SkillHost) -> list[QuestionRow]:
     ]
 
 
+class Candidate(NamedTuple):
+    """A skill that waits for a decision, and why it needs a review of its own; empty if it does not."""
+
+    sheet: Sheet
+    reason: str
+    was_approved: bool
+
+    @property
+    def url(self) -> str:
+        """The address of its review."""
+        return skill_url(self.sheet.origin, self.sheet.entry.uri)
+
+
+async def _candidate(desk: Desk, skill: NamedEntry) -> Candidate:
+    sheet = await make_sheet(desk.host, desk.reader, skill)
+    versions = await list_versions(desk.host, sheet.origin, skill.entry.uri, skill)
+    was_approved = any(line.what == "approved" for each in versions[:1] for line in each.events)
+    review, reason, decision = sheet.review, "", sheet.standing.decision
+    if sheet.standing.state == "revoked" and decision and decision.facts.get("why") == ASKED_TO:
+        reason = "its approval was revoked"  # by a person, not by a host that saw other content
+    elif not sheet.may_approve:
+        reason = "it cannot be approved now" if sheet.standing.state != "approved" else "it is approved"
+    elif sheet.errors or review.is_serious:
+        reason = "some files could not be read" if sheet.errors else "it has serious findings"
+    elif not was_approved and not (review.risk.is_low and not review.widening and not review.nested):
+        reason = "it has findings"
+    return Candidate(sheet, reason, was_approved)
+
+
+def _bulk_routes(desk: Desk) -> list[BaseRoute]:
+    """Approve several skills of one origin at once, if nothing in them needs a review.
+
+    The files of each skill are read when the user opens the page. A skill can be ticked if every file was searched
+    and nothing was found, or if exactly this content was approved before. Others have a link to their review. The
+    form has the content and the state of each skill, and the rules are checked again for each (A1, B6).
+    """
+
+    async def bulk(request: Request, outcomes: list[tuple[str, str]] | None = None) -> Response:
+        origin = desk.host.registry.get(request.path_params["origin"])
+        rows = [
+            row
+            for row in await desk.rows.all()
+            if row.origin == origin.label and row.state in ("new", "changed", "revoked")
+        ]
+        found, until = list[Candidate](), time.monotonic() + _READ_SECONDS
+        for row in rows[:MAX_SKILLS]:
+            if time.monotonic() > until:
+                break
+            try:
+                found.append(await _candidate(desk, await desk.find_skill(row.origin, row.uri)))
+            except SkillwireError:  # it was removed meanwhile
+                continue
+        found.sort(key=lambda each: bool(each.reason))
+        return await desk.show(
+            request,
+            "desk/bulk.html",
+            origin=origin,
+            candidates=found,
+            more=len(rows) - len(found),
+            outcomes=outcomes,
+        )
+
+    async def approve(request: Request, form: Form) -> Response:
+        label, outcomes = request.path_params["origin"], list[tuple[str, str]]()
+        for uri in form.all("skill")[:MAX_SKILLS]:
+            fields = [(name, form.get(f"{name}:{uri}")) for name in ("fingerprint", "state")]
+            try:
+                skill = await desk.find_skill(label, uri)
+                found = await _candidate(desk, skill)
+                if found.reason and fingerprint_of(skill.entry) == form.get(f"fingerprint:{uri}"):
+                    raise ApprovalError("review-needed", found.reason, "open its review", rule="A1")
+                await decisions.approve(desk, skill, Form([*fields, ("note", form.note)]))
+                outcomes.append((skill.name, ""))
+            except SkillwireError as error:
+                outcomes.append((uri, f"{error.message} {error.label}"))
+        return await bulk(request, outcomes)
+
+    return [Route("/bulk/{origin}", bulk), Route("/bulk/{origin}", form_endpoint(approve), methods=["POST"])]
+
+
 def routes(desk: Desk) -> list[BaseRoute]:
     """The overview, the number of open questions, and the page of origins."""
     host = desk.host
@@ -263,9 +352,6 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return page_response(request, "desk/frame.html", block="waiting", waiting=count)
 
     async def origins(request: Request) -> Response:
-        found = await list_origins(desk)
-        if request.query_params.get("part"):
-            return page_response(request, "desk/origins.html", block="cards", origins=found)
-        return await desk.show(request, "desk/origins.html", origins=found)
+        return await desk.show(request, "desk/origins.html", block="cards", origins=await list_origins(desk))
 
-    return [Route("/", overview), Route("/waiting", waiting), Route("/origins", origins)]
+    return [Route("/", overview), Route("/waiting", waiting), Route("/origins", origins), *_bulk_routes(desk)]

@@ -22,7 +22,7 @@ from skillwire.skill.approval import fingerprint
 from skillwire.store.contract import Happening, log_pages
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import Choice
-from skillwire.web.desk.responses import HEADERS, page_response, skill_url
+from skillwire.web.desk.responses import HEADERS, skill_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -112,12 +112,11 @@ def _log_routes(desk: Desk) -> list[BaseRoute]:
         context |= {"url_of": _skill_url_of, "content_of": _content_of, "diff_of": _diff_url_of}
         if len(lines) > PAGE_LINES:
             context["older"] = f"/log?{urlencode({**query, 'before': str(lines[PAGE_LINES - 1].number)})}"
-        if request.query_params.get("part"):
-            return page_response(request, "desk/log.html", block="lines", **context)
         filters = choice._replace(before=0)._asdict()  # an export has all pages
         query = urlencode({name: value for name, value in filters.items() if value})
         labels = sorted({origin.label for origin in desk.host.registry})
-        return await desk.show(request, "desk/log.html", query=query, labels=labels, events=EVENTS, **context)
+        context |= {"query": query, "labels": labels, "events": EVENTS}
+        return await desk.show(request, "desk/log.html", block="lines", **context)
 
     async def export(request: Request) -> Response:
         is_csv = request.url.path.endswith(".csv")
@@ -170,9 +169,9 @@ def _approval_routes(desk: Desk) -> list[BaseRoute]:
 
     async def approvals(request: Request) -> Response:
         context = await listed(Choice.of(request.query_params))
-        if request.query_params.get("part"):
-            return page_response(request, "desk/approvals.html", block="approvals", **context)
-        return await desk.show(request, "desk/approvals.html", imported=None, skipped=(), **context)
+        return await desk.show(
+            request, "desk/approvals.html", block="approvals", imported=None, skipped=(), **context
+        )
 
     async def export(request: Request) -> Response:  # noqa: ARG001 - the shape of a Starlette endpoint
         text = json.dumps(approvals_as_document(await store.approvals()), indent=2) + "\n"

@@ -26,8 +26,7 @@ def page_response(
     request: Request, template: str, *, block: str = "", status: int = 200, **context: object
 ) -> Response:
     """Render a page or one of its blocks, with the form token of the session."""
-    session = getattr(request.state, "session", None)
-    csrf = session.csrf if session else ""
+    csrf = getattr(request.state, "csrf", "")
     response = page(template, block=block, status=status, frame="desk/frame.html", csrf=csrf, **context)
     response.headers.update(HEADERS)
     return response

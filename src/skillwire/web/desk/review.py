@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from skillwire.skill.review import review_files
 from skillwire.skill.uri import SKILL_MD, path_in_skill
 from skillwire.web.desk.decisions import is_unreachable, standing_of
 from skillwire.web.desk.history import Comparison, compare_versions, read_version
+from skillwire.web.theme import field_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, Contents
-    from skillwire.skill.frontmatter import Json
     from skillwire.skill.review import Review
     from skillwire.web.desk.decisions import Standing
     from skillwire.web.desk.reader import HeldFiles, Reader
@@ -94,15 +93,7 @@ class Sheet:
 def other_requests(review: Review) -> list[tuple[str, str]]:
     """Requests in the frontmatter besides tools, such as hooks and permissions."""
     others = {key: value for key, value in review.widening.items() if key != "allowed-tools" or not review.tools}
-    return field_texts(others)
-
-
-def field_texts(values: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """Names and values as text. Values that are not strings are JSON."""
-    return [
-        (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for key, value in values.items()
-    ]
+    return [(key, value) for key, value, _ in field_texts(others)]
 
 
 async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Sheet:

@@ -23,14 +23,13 @@ from skillwire.web.desk.decisions import standing_of
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import list_questions
 from skillwire.web.desk.responses import HEADERS, named_skill, page_response, redirect, skill_url
-from skillwire.web.desk.review import field_texts, make_sheet, other_requests
+from skillwire.web.desk.review import make_sheet, other_requests
 from skillwire.web.files import MAX_FILES, file_headers, file_tree, file_view, skill_links
 from skillwire.web.highlight import code
 from skillwire.web.markdown import markdown
+from skillwire.web.theme import field_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from markupsafe import Markup
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -46,13 +45,16 @@ if TYPE_CHECKING:
     from skillwire.web.files import Link
 
 _SHOWN = ("name", "description")  # shown at the top
+_PATH = "{origin}/{skill:path}"
+_BY_SKILL = {"approve": decisions.approve, "decline": decisions.decline, "enable": decisions.enable}
+_BY_PLACE = {"revoke": decisions.revoke, "grants": decisions.set_grants}
 _DONE = {
-    "approved": "Approved, exactly as shown here.",
+    "approve": "Approved, exactly as shown here.",
     "once": "Allowed once. The program that asked continues; nothing was stored.",
-    "declined": "Declined. Models do not see it, and hosts do not ask about it, until it changes.",
-    "enabled": "Enabled. The decline is undone.",
-    "revoked": "The approval and all grants were revoked.",
-    "granted": "The grants were saved.",
+    "decline": "Declined. Models do not see it, and hosts do not ask about it, until it changes.",
+    "enable": "Enabled. The decline is undone.",
+    "revoke": "The approval and all grants were revoked.",
+    "grants": "The grants were saved.",
 }
 
 _CONFLICTS = {
@@ -75,59 +77,27 @@ def routes(desk: Desk) -> list[BaseRoute]:
             return await _unlisted(desk, request, label, uri)
         return await _show(desk, request, found)
 
-    async def approve(request: Request, form: Form) -> Response:
-        await decisions.approve(desk, await desk.requested_skill(request), form)
-        return _back(request, "once" if form.get("lasts") == "once" else "approved")
+    def action(name: str) -> Route:
+        """The form of one decision. It shows the result, or that the skill or its state changed meanwhile."""
 
-    async def decline(request: Request, form: Form) -> Response:
-        await decisions.decline(desk, await desk.requested_skill(request), form)
-        return _back(request, "declined")
+        async def act(request: Request, form: Form) -> Response:
+            label, uri = named_skill(request)
+            done = "once" if name == "approve" and form.get("lasts") == "once" else name
+            try:
+                if name in _BY_PLACE:
+                    await _BY_PLACE[name](desk, label, uri, form)
+                else:
+                    await _BY_SKILL[name](desk, await desk.find_skill(label, uri), form)
+            except ApprovalError as error:
+                title, words = _CONFLICTS.get(error.reference, _CONFLICTS["skill-changed"])
+                to = (skill_url(label, uri), words)
+                return await desk.show(request, "message.html", status=409, title=title, error=error, action=to)
+            return redirect(skill_url(label, uri, done=done))
 
-    async def enable(request: Request, form: Form) -> Response:
-        await decisions.enable(desk, await desk.requested_skill(request), form.note)
-        return _back(request, "enabled")
+        return Route(f"/{name}/{_PATH}", form_endpoint(act), methods=["POST"])
 
-    async def revoke(request: Request, form: Form) -> Response:
-        await decisions.revoke(desk, *named_skill(request), form.note)
-        return _back(request, "revoked")
-
-    async def grants(request: Request, form: Form) -> Response:
-        await decisions.set_grants(desk, *named_skill(request), form)
-        return _back(request, "granted")
-
-    actions: dict[str, Callable[[Request, Form], Awaitable[Response]]] = {
-        "approve": approve,
-        "decline": decline,
-        "enable": enable,
-        "revoke": revoke,
-        "grants": grants,
-    }
-    path = "{origin}/{skill:path}"
-    return [
-        Route(f"/skill/{path}", skill),
-        *(
-            Route(f"/{name}/{path}", form_endpoint(_with_conflict_page(desk, action)), methods=["POST"])
-            for name, action in actions.items()
-        ),
-        *_file_routes(desk),
-        *_question_routes(desk),
-    ]
-
-
-def _with_conflict_page(
-    desk: Desk, act: Callable[[Request, Form], Awaitable[Response]]
-) -> Callable[[Request, Form], Awaitable[Response]]:
-    """Show the conflict page if the skill or its state changed while the user was reading."""
-
-    async def act_or_conflict(request: Request, form: Form) -> Response:
-        try:
-            return await act(request, form)
-        except ApprovalError as error:
-            title, action = _CONFLICTS.get(error.reference, _CONFLICTS["skill-changed"])
-            to = (skill_url(*named_skill(request)), action)
-            return await desk.show(request, "message.html", status=409, title=title, error=error, action=to)
-
-    return act_or_conflict
+    forms = [action(name) for name in (*_BY_SKILL, *_BY_PLACE)]
+    return [Route(f"/skill/{_PATH}", skill), *forms, *_file_routes(desk), *_question_routes(desk)]
 
 
 async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
@@ -212,10 +182,6 @@ async def _unlisted(desk: Desk, request: Request, label: str, uri: str) -> Respo
     )
 
 
-def _back(request: Request, done: str) -> Response:
-    return redirect(skill_url(*named_skill(request), done=done))
-
-
 def _file_routes(desk: Desk) -> list[BaseRoute]:
     """The page of a file, and its bytes."""
 
@@ -252,8 +218,7 @@ def _file_routes(desk: Desk) -> list[BaseRoute]:
         content = await desk.reader.read(found, uri)
         return Response(content.data, headers={**file_headers(path), "Cache-Control": "no-store"})
 
-    path = "{origin}/{skill:path}"
-    return [Route(f"/file/{path}", file), Route(f"/raw/{path}", raw)]
+    return [Route(f"/file/{_PATH}", file), Route(f"/raw/{_PATH}", raw)]
 
 
 async def _find_file(desk: Desk, request: Request) -> tuple[NamedEntry, str, str]:
