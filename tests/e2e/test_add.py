@@ -121,7 +121,7 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
 ) -> None:
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
     refusal = capsys.readouterr().err
-    assert "[cannot-ask]" in refusal
+    assert "[no-terminal]" in refusal
     again = f"skillwire add {served} flat --agent codex --yes"
     assert f"skillwire read {served} flat; then: {again}" in refusal
     assert run(["add", str(served), "flat", "--yes"]) == 2
@@ -638,7 +638,7 @@ def test_a_server_is_connected_and_disconnected(project: Path, capsys: pytest.Ca
     before = tree(project)
     command = ["--force", "--", "skillwire", "serve", "./skills"]
     assert run(["connect", "--agent", "claude-code", *command]) == 2
-    assert "[cannot-ask]" in capsys.readouterr().err
+    assert "[no-terminal]" in capsys.readouterr().err
     assert tree(project) == before
     assert run(["connect", "--agent", "claude-code", "--yes", *command]) == 0
     err = capsys.readouterr().err

@@ -36,7 +36,7 @@ def run_with(closed: str, project: Path, *words: str) -> subprocess.CompletedPro
 def test_without_stdin_no_question_is_asked(project: Path) -> None:
     done = run_with("<&-", project, "add", "./served", "flat", "--agent", "roo")
     assert done.returncode == 2
-    assert "[cannot-ask" in done.stderr
+    assert "[no-terminal" in done.stderr
     assert "Traceback" not in done.stderr
     assert os.listdir(project) == ["served"]
 

@@ -34,7 +34,7 @@ from skillwire.cli.host_session import (
     system_user,
 )
 from skillwire.cli.printer import Printer, counted, line, listed, moment, short_digest, utc_text
-from skillwire.cli.prompts import can_ask, confirm, page, source_rows
+from skillwire.cli.prompts import can_ask, confirm, no_terminal, page, source_rows
 from skillwire.cli.questions import questions
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 from skillwire.skill.uri import SKILL_MD
@@ -110,7 +110,7 @@ async def _show(host: SkillHost, arguments: Arguments, printer: Printer) -> None
         await _show_file(host, found, arguments, printer)
         return
     approval = await host.store.approval(found.origin.label, found.entry.uri)
-    decision = next(iter(await host.store.decisions(found.origin.label, found.entry.uri)), None)
+    decision = await host.approvals.decided(found.origin.label, found.entry.uri)
     request = await review_request(host, found, approval, printer)
     if arguments.json:
         printer.json(_document(found, request, approval, decision))
@@ -357,12 +357,7 @@ async def _require_consent(wanted: Sequence[Approval], arguments: Arguments, pri
     if arguments.yes:
         return
     if not can_ask():
-        raise FormatError(
-            "no-terminal",
-            "no terminal is available to ask",
-            "run the command on a terminal, or add --yes",
-            rule="Z4",
-        )
+        raise no_terminal("run the command on a terminal, or add --yes", "Z4")
     granting = sum(1 for approval in wanted if approval.grants)
     question = f"Import {counted(len(wanted), 'approval')}, {granting} of them with grants?"
     if not await confirm(question, printer):

@@ -168,7 +168,7 @@ async def require_decision(
 def _require_fingerprint(given: str | None, shown: str, uri: str, review: Sequence[str]) -> None:
     if not shown:
         raise ApprovalError(
-            "terminal-missing",
+            "no-terminal",
             f"{uri!r:.300} has no digests, so it can only be approved on a terminal or at the desk",
             f"open the desk: {shlex.join(['skillwire', 'ui', *review[4:]])}",  # with the options of the host
             rule="V7",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from skillwire.cli.command import JSON, Arguments, again, flag, option, repeated
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.printer import Printer, line, utc_text
-from skillwire.cli.prompts import can_ask, confirm, page
+from skillwire.cli.prompts import can_ask, confirm, no_terminal, page
 from skillwire.cli.targets import TIMEOUT, parse_headers
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, UpstreamError
 
@@ -131,7 +131,7 @@ def signature(arguments: Arguments) -> Signature:
 def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:
     """Require ``--yes`` if no terminal is available to ask."""
     if not arguments.yes and not can_ask():
-        raise FormatError("cannot-ask", "not approved, and no terminal is available to ask", hint, rule=rule)
+        raise no_terminal(hint, rule)
 
 
 def require_review(arguments: Arguments, review: str) -> None:

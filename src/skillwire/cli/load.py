@@ -11,7 +11,7 @@ import click
 from skillwire.cli.command import Arguments, Exit, flag, option, repeated, verb
 from skillwire.cli.host_session import HOST_OPTIONS, NAME, find_skill, host_words, run_with_host, state_of
 from skillwire.cli.printer import Printer, visible
-from skillwire.cli.prompts import approve_once, ask_on_terminal, ask_through_store, can_ask
+from skillwire.cli.prompts import approve_once, ask_on_terminal, ask_through_store, can_ask, no_terminal
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _ask(arguments: Arguments, printer: Printer) -> Ask | None:
         options = "" if arguments.state is None else f" --state {shlex.quote(str(arguments.state))}"
         return ask_through_store(printer, state_of(arguments), "skillwire load", options)
     if arguments.ask == "terminal" and not can_ask():
-        raise FormatError("no-terminal", "no terminal is available to ask", "ask at the desk: --ask desk")
+        raise no_terminal("ask at the desk: --ask desk")
     is_here = can_ask() and arguments.ask != "never"
     return ask_on_terminal(printer, host_words(arguments)) if is_here else None
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.cli.host_session import system_user
 from skillwire.cli.printer import Printer, counted, cut_line, line, listed, moment, short_digest, size_of, visible
+from skillwire.errors import FormatError
 from skillwire.skill.uri import path_in_skill
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ _INSTALLED = _Titles(
 def can_ask() -> bool:
     """Return whether a user sees messages and can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def no_terminal(hint: str, rule: str = "") -> FormatError:
+    """Return the error for a question that cannot be asked."""
+    return FormatError("no-terminal", "not approved, and no terminal is available to ask", hint, rule=rule)
 
 
 def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
