@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from skillwire.catalog.git_source import GitSource
 from skillwire.client.servers import target_kind
@@ -24,7 +24,6 @@ from skillwire.skill.uri import DEFAULT_SCHEME
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncGenerator, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from skillwire.catalog.archive import ArchiveCatalog
     from skillwire.catalog.contract import Catalog
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects import DialectName
-    from skillwire.client.servers import CommandServer, SkillPlace
+    from skillwire.client.servers import SkillPlace
     from skillwire.client.skills import SkillsClient
     from skillwire.gateway.gateway import Gateway
     from skillwire.registry.app import Registry, RegistryOptions
@@ -42,6 +41,9 @@ if TYPE_CHECKING:
     from skillwire.server.page import PageMaker
     from skillwire.server.skills import Skills
     from skillwire.skill.entry import SkillMeta
+
+T = TypeVar("T")
+P = TypeVar("P", bound="SkillPlace")
 
 Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
 """Asks the user before a server from a file of the project is used: file, label and entry (Z1)."""
@@ -205,27 +207,33 @@ async def open_target(
 async def _connect(
     place: SkillPlace, options: TargetOptions, limits: Limits, stack: AsyncExitStack
 ) -> tuple[SkillsClient, SkillPlace]:
-    """Connect to ``place``. Where a URL has no path and no MCP server responds there, ``/mcp`` is tried."""
+    """Connect to ``place``, and return it with the path at which it responds."""
     from skillwire.client.connect import connect
-    from skillwire.client.servers import UrlServer, with_usual_path
 
-    def opened(place: SkillPlace) -> AbstractAsyncContextManager[SkillsClient]:
-        return connect(
+    async def attempt(place: SkillPlace) -> tuple[SkillsClient, SkillPlace]:
+        opened = connect(
             place,
             dialect=cast("DialectName | None", options.dialect),
             mode="legacy" if options.era == "legacy" else "auto",
             mine=options.mine,
             limits=limits,
         )
+        return await stack.enter_async_context(opened), place
+
+    return await also_at_usual_path(place, attempt)
+
+
+async def also_at_usual_path(place: P, attempt: Callable[[P], Awaitable[T]]) -> T:
+    """The result of ``attempt``. Where a URL has no path and no MCP server responds there, ``/mcp`` is tried."""
+    from skillwire.client.servers import UrlServer, with_usual_path
 
     try:
-        return await stack.enter_async_context(opened(place)), place
+        return await attempt(place)
     except UpstreamError as error:
         url = with_usual_path(place.url) if isinstance(place, UrlServer) else None
-        if error.reference != "not-mcp" or not isinstance(place, UrlServer) or url is None:
+        if error.reference != "not-mcp" or url is None:
             raise
-        other = UrlServer(url, place.headers)
-        return await stack.enter_async_context(opened(other)), other
+        return await attempt(replace(place, url=url))
 
 
 async def _open_git(target: str, options: TargetOptions) -> GitCatalog | None:
@@ -290,7 +298,12 @@ async def server_place(
     if url is not None:
         return UrlServer(url, {**_signed_in(url, options), **options.headers})
     if isinstance(target, str):
-        _check_label(target, options)
+        if options.config is None and (os.sep in target or target.startswith(".")):
+            raise NotFoundError(
+                "target-unknown",
+                f"{target!r:.200} is not a folder, an archive or a repository",
+                "use a path that exists, owner/repository, a URL, a label, or a command after --",
+            )
         configs = find_configs(folder, home) if options.config is None else iter([options.config])
         try:
             file, entry = find_server(target, configs)
@@ -307,7 +320,8 @@ async def server_place(
     if isinstance(place, GitSource):
         return place
     if isinstance(place, CommandServer):
-        return place if options.start_in is None else _started_in(options.start_in, place)
+        start = options.start_in
+        return place if start is None else replace(place, cwd=os.path.join(start, place.cwd or ""))
     return UrlServer(place.url, {**place.headers, **options.headers})
 
 
@@ -317,19 +331,6 @@ def _signed_in(url: str, options: TargetOptions) -> Mapping[str, str]:
         return {}
     token = options.sign_in(url)
     return {} if token is None else {"Authorization": f"Bearer {token}"}
-
-
-def _check_label(target: str, options: TargetOptions) -> None:
-    if options.config is None and (os.sep in target or target.startswith(".")):
-        raise NotFoundError(
-            "target-unknown",
-            f"{target!r:.200} is not a folder, an archive or a repository",
-            "use a path that exists, owner/repository, a URL, a label, or a command after --",
-        )
-
-
-def _started_in(folder: Path, place: CommandServer) -> CommandServer:
-    return replace(place, cwd=os.path.join(folder, place.cwd or ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,9 +118,8 @@ def _server(arguments: Arguments, printer: Printer) -> int:
 async def _check(arguments: Arguments, printer: Printer) -> Report:
     import shlex
 
-    from skillwire.bootstrap import TargetOptions, server_place
+    from skillwire.bootstrap import TargetOptions, also_at_usual_path, server_place
     from skillwire.catalog.git_source import GitSource
-    from skillwire.client.servers import UrlServer, with_usual_path
     from skillwire.conform.server import check_server
     from skillwire.conform.session import ERAS, Bounds
 
@@ -144,13 +142,7 @@ async def _check(arguments: Arguments, printer: Printer) -> Report:
             bounds=Bounds(seconds=arguments.timeout, call_seconds=min(15.0, arguments.timeout)),
             on_request=count,
         )
-        try:
-            return await check(place)
-        except UpstreamError as error:
-            url = with_usual_path(place.url) if isinstance(place, UrlServer) else None
-            if error.reference != "not-mcp" or not isinstance(place, UrlServer) or url is None:
-                raise
-            return await check(replace(place, url=url))
+        return await also_at_usual_path(place, check)
 
 
 @verb(
