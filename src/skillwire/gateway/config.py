@@ -35,7 +35,6 @@ keys are mistakes too. Labels are the same that ``skillwire approve`` uses with 
 
 from __future__ import annotations
 
-import re
 import shlex
 import tomllib
 from dataclasses import dataclass, field
@@ -47,7 +46,7 @@ from skillwire.catalog.git_source import is_git_source
 from skillwire.client.dialects import DIALECT_NAMES
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.host.state import git_entry, label_for, labelled_servers
+from skillwire.host.state import git_entry, is_label, label_for, labelled_servers
 from skillwire.skill.entry import is_digest
 from skillwire.skill.uri import fold
 from skillwire.store.place import without_password, without_place
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
 
 _MAX_POLICY_BYTES = 1024 * 1024
 Mode: TypeAlias = Literal["observe", "admit"]
-_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _MAX_COUNT = 2**40
 _SERVER_KEYS = ("materialize", "dialect", "max-bytes", "max-skills", "max-file-bytes", "timeout")
 
@@ -167,7 +165,7 @@ def parse_policy(text: str) -> GatewayPolicy:
 
 def _upstream(label: str, value: object) -> UpstreamPolicy:
     where = f"upstream.{label:.80}"
-    if not _LABEL.match(label):
+    if not is_label(label):
         raise _invalid(f"[{where}]: {label!r:.80} cannot be a label", "use 1 to 64 letters, digits, - _ .")
     table = _Table(_mapping(value, where), f"{where}.")
     policy = UpstreamPolicy(
@@ -258,7 +256,7 @@ def plan_gateway(
         config = policy.parent / decided.servers
     known = {} if config is None else _servers(config, of_policy=decided.servers is not None)
     for label in servers or {}:
-        if not _LABEL.match(label) or label in known:
+        if not is_label(label) or label in known:
             raise _duplicate(label, "the label of a server is invalid, or a server of the file has it")
     servers = {**known, **(servers or {})}
     for label, each in decided.upstreams.items():

@@ -18,7 +18,6 @@ folder.
 from __future__ import annotations
 
 import logging
-import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import address_of
 from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
+from skillwire.host.state import is_label
 from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.skill.hidden import is_seen
 from skillwire.skill.uri import fold, parse_uri
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from skillwire.skill.verify import VerifiedFile
     from skillwire.store.contract import Store
 
-_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")  # as in a policy of the gateway; "#" is for its clients (Z5)
 _POLL_SECONDS = 300.0  # each agent has a host, and most servers report their changes
 _FOLLOW_SECONDS = 0.5
 _MAX_SHOWN = 10  # names in an error
@@ -481,7 +480,7 @@ class OriginRegistry:
             raise OriginError(
                 "origin-taken", f"the label {label!r:.80} is used twice", "rename one of the origins", rule="O1"
             )
-        if not _LABEL.match(label):
+        if not is_label(label):
             raise OriginError(
                 "origin-invalid",
                 f"{label!r:.80} is not a valid label",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Store
 
 T = TypeVar("T")
+_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 
 
 def several(folders: Sequence[T]) -> Sequence[T]:
@@ -101,6 +102,11 @@ def _servers_of_policy(policy: Path) -> dict[str, Mapping[str, Any]]:
 def git_entry(text: str, base: Path) -> dict[str, str]:
     """The entry of a Git repository in a policy. A local path is relative to the file, and begins with a dot."""
     return {"git": os.path.normpath(base.absolute() / text) if text.startswith(".") else text}
+
+
+def is_label(text: str) -> bool:
+    """Whether ``text`` can be the label of an origin. It has no ``#``, which is for clients of a gateway (Z5)."""
+    return _LABEL.match(text) is not None
 
 
 def label_for(name: str) -> str:
