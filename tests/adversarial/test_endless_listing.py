@@ -273,7 +273,7 @@ async def test_endless_directories_of_many_skills_cost_no_more_than_those_of_one
         seconds = 0.2 if is_silent else 60.0
         limits = replace(client.limits, max_entries=30, max_listing_seconds=seconds)
         report = await verify_catalog(RemoteCatalog(client), limits=limits)
-    assert [(failure.rule, failure.reference) for failure in report.lies] == [("B3", "listing-too-long")]
+    assert [(failure.rule, failure.reference) for failure in report.false_claims] == [("B3", "listing-too-long")]
     assert report.skills == report.checked["G1"] == 11
     assert server.methods().count(DIRECTORY) <= 11
 

@@ -76,6 +76,7 @@ class Scan:
     fresh: frozenset[str] = frozenset()  # paths that are read even if their stamp is unchanged
     on_skill: Callable[[int], None] | None = None
     found: dict[str, ReadFolder] = field(default_factory=dict[str, ReadFolder])
+    # Problems and ignored paths outside of skills, by folder.
     _notes: dict[str, tuple[list[Diagnostic], list[str]]] = field(
         default_factory=dict[str, tuple[list[Diagnostic], list[str]]]
     )

@@ -55,7 +55,7 @@ class VerifyReport:
     failures: list[Failure] = field(default_factory=list[Failure])
 
     @property
-    def lies(self) -> list[Failure]:
+    def false_claims(self) -> list[Failure]:
         """Claims that are false."""
         return [failure for failure in self.failures if not failure.is_gap]
 
@@ -180,7 +180,7 @@ class _Verification:
         else:
             same = set(fresh.files) == set(entry.files) and fresh.frontmatter == entry.frontmatter
             if entry.is_complete and not same:
-                self._lie("G1", "entry-differs", entry.uri, "get and list return different entries of the skill")
+                self._false("G1", "entry-differs", entry.uri, "get and list return different entries of the skill")
 
     def _check_size(self, entry: SkillEntry) -> None:
         self.report.checked["E6"] += 1
@@ -221,9 +221,9 @@ class _Verification:
             return
         self.report.checked["D1"] += 1
         for uri in sorted(map(str, walked - listed)):
-            self._lie("V2", "file-unlisted", uri, "a directory contains a file that the entry does not list")
+            self._false("V2", "file-unlisted", uri, "a directory contains a file that the entry does not list")
         for uri in sorted(map(str, listed - walked)):
-            self._lie("D1", "file-hidden", uri, "the entry lists a file that no directory contains")
+            self._false("D1", "file-hidden", uri, "the entry lists a file that no directory contains")
 
     async def _walked(self, entry: SkillEntry) -> set[SkillUri]:
         """Every file in the directories. After a limit is exceeded, no further directories are read (B3)."""
@@ -253,7 +253,7 @@ class _Verification:
     def _fail(self, rule: str, uri: str, error: SkillwireError) -> None:
         self.report.failures.append(Failure(error.rule or rule, error.reference, uri, error.message, error.hint))
 
-    def _lie(self, rule: str, reference: str, uri: str, message: str) -> None:
+    def _false(self, rule: str, reference: str, uri: str, message: str) -> None:
         self.report.failures.append(Failure(rule, reference, uri, message, "the server must be fixed"))
 
     def _gap(self, rule: str, reference: str, uri: str, message: str) -> None:

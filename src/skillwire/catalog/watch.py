@@ -120,6 +120,7 @@ def _relevant(root: Path, paths: Iterable[str]) -> Iterable[str]:
         *folders, name = inside.split("/")
         if any(is_ignored(folder, is_folder=True) for folder in folders):
             continue
+        # The last name may be that of a file or of a folder: what was removed cannot be looked up.
         if not is_ignored(name, is_folder=True) and not is_ignored(name, is_folder=False):
             yield inside
 

@@ -100,7 +100,7 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
         late = [row for row in rows if row["state"] != "current"]
         if late:
             titles = ("skill", "state", "installed", "from")
-            printer.table(titles, [tuple(line(row[key]) + _commits(row, key) for key in titles) for row in late])
+            printer.table(titles, [(*(line(row[key]) for key in titles[:3]), _source(row)) for row in late])
         printer.talk(f"{len(rows) - len(late)} of {counted(len(rows), 'skill')} up to date")
         if any(row["state"] == "changed" for row in late):
             printer.talk(f"see the changes, and decide: {scope.command('update')}")
@@ -110,9 +110,10 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
     return Exit.PROBLEMS if states - {"current"} else Exit.OK
 
 
-def _commits(row: dict[str, str], key: str) -> str:
-    """Return the installed and the newest commit, beside the place of a repository."""
-    return f" ({row['commit'][:7]} → {row['newest'][:7]})" if key == "from" and "newest" in row else ""
+def _source(row: dict[str, str]) -> str:
+    """Return the place of a server, and of a repository also the installed and the newest commit."""
+    commits = f" ({row['commit'][:7]} → {row['newest'][:7]})" if "newest" in row else ""
+    return line(row["from"]) + commits
 
 
 async def _update(arguments: Arguments, printer: Printer) -> int:

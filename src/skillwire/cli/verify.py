@@ -63,7 +63,7 @@ async def verify_and_print(catalog: Catalog, arguments: Arguments, printer: Prin
         printer.json(_document(report))
     else:
         _print(report, printer, strict=arguments.strict)
-    return Exit.PROBLEMS if report.lies or (arguments.strict and report.gaps) else Exit.OK
+    return Exit.PROBLEMS if report.false_claims or (arguments.strict and report.gaps) else Exit.OK
 
 
 def _document(report: VerifyReport) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _document(report: VerifyReport) -> dict[str, Any]:
         "files": report.files,
         "bytes": report.size,
         "checked": dict(sorted(report.checked.items())),
-        "failures": [_failure(failure) for failure in report.lies],
+        "failures": [_failure(failure) for failure in report.false_claims],
         "notPromised": [_failure(failure) for failure in report.gaps],
     }
 
@@ -82,9 +82,7 @@ def _failure(failure: Failure) -> dict[str, str]:
 
 
 def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
-    failed = {
-        rule: sum(1 for lie in report.lies if lie.rule == rule) for rule in {lie.rule for lie in report.lies}
-    }
+    failed = Counter(claim.rule for claim in report.false_claims)
     rules = sorted({*report.checked, *failed})
     rows = [
         (_TITLES.get(rule, rule), str(report.checked[rule] or ""), str(failed.get(rule, "")) or "ok")
@@ -112,8 +110,8 @@ def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
 def _verdict(report: VerifyReport, strict: bool) -> str:
     if not report.skills:
         return "nothing was checked; an empty listing does not prove that the server has no skills"
-    if report.lies:
-        return f"{counted(len(report.lies), 'claim')} failed"
+    if report.false_claims:
+        return f"{counted(len(report.false_claims), 'claim')} failed"
     if not report.files:
         return "no file could be checked, because the server states no digests or sizes"
     gaps = f"; {counted(len(report.gaps), 'claim')} missing" if report.gaps else ""

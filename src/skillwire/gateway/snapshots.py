@@ -270,7 +270,7 @@ class MaterializedCatalog(WrapperCatalog):
         for root, entry in listed.items():
             snapshot, failure = self._snapshots.get(root), self._failed.get(root)
             is_current = snapshot is not None and is_same(snapshot.listed, entry)
-            # Another failure than that of the upstream happens again until the entry changes.
+            # Only an unreachable upstream is worth another attempt before the entry changes.
             is_final = (
                 failure is not None
                 and is_same(failure.listed, entry)
