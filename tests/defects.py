@@ -572,7 +572,11 @@ HOST = [
         "skill/hidden.py",
         "tests/unit/skill/test_model.py tests/host/test_context.py",
         ("model-text-is-hidden", "one_line(without_hidden(one_line(text)))", "one_line(text)"),
-        ("model-text-has-no-bound", "return shown if len(shown) <= at_most else", "return shown if True else"),
+        (
+            "model-text-has-no-bound",
+            "return shown if len(shown) <= _LONGEST_DESCRIPTION else",
+            "return shown if True else",
+        ),
     ),
 ]
 

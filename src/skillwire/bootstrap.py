@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncGenerator, Sequence
 
-    from skillwire.catalog.archive import ArchiveCatalog
     from skillwire.catalog.contract import Catalog
-    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects import DialectName
@@ -62,85 +60,50 @@ async def no_consent(file: Path, label: str, _entry: Mapping[str, Any]) -> None:
     )
 
 
-def open_folders(
-    paths: Sequence[str],
-    *,
-    prefix: str = "",
-    unlisted: Sequence[str] = (),
-    scheme: str = DEFAULT_SCHEME,
-    on_skill: Callable[[int], None] | None = None,
-) -> Catalog:
-    """Read the folders and archives at ``paths`` into one catalog. Several get their names as labels.
-
-    Skills whose path, including the prefix, matches one of the globs in ``unlisted`` are served but not listed.
-    """
-    folders = _local_catalogs(paths, prefix, unlisted, scheme)
-    for folder in folders:
-        folder.load(on_skill)
-    return _as_one(folders, prefix, scheme)
-
-
 def read_folders(
     paths: Sequence[str],
     progress: Progress,
     *,
-    prefix: str,
-    unlisted: Sequence[str],
-    scheme: str,
-    cache: Path | None,
+    prefix: str = "",
+    unlisted: Sequence[str] = (),
+    scheme: str = DEFAULT_SCHEME,
+    cache: Path | None = None,
 ) -> Catalog:
-    """Do the same for a server, with a scan cache: the next start reads only changed files.
+    """Read the folders and archives at ``paths`` into one catalog. Several get their names as labels.
 
-    ``paths`` may have Git repositories too. They are fetched when they are first used.
+    Skills whose path, including the prefix, matches one of the globs in ``unlisted`` are served but not listed.
+    With a scan cache, the next start reads only changed files. Git repositories among ``paths`` are fetched when
+    they are first used.
     """
-    from skillwire.catalog.archive import ArchiveCatalog
+    from skillwire.catalog.archive import local_catalog
     from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.git import GitCatalog
     from skillwire.catalog.scan_cache import load_cached
-
-    is_git = [target_kind(path) == "git" for path in paths]
-    if unlisted and any(is_git):
-        raise FormatError("option-needs-folder", "--unlisted is for folders", "serve the repository without it")
-    local = [path for path, git in zip(paths, is_git, strict=True) if not git]
-    folders = iter(_local_catalogs(local, prefix, unlisted, scheme))
-    catalogs = [
-        GitCatalog(path, scheme=scheme) if git else next(folders) for path, git in zip(paths, is_git, strict=True)
-    ]
-    for catalog in catalogs:
-        if isinstance(catalog, DirectoryCatalog):
-            load_cached(catalog, cache, progress)
-        elif isinstance(catalog, ArchiveCatalog):
-            catalog.load()
-    return _as_one(catalogs, prefix, scheme)
-
-
-def _local_catalogs(
-    paths: Sequence[str], prefix: str, unlisted: Sequence[str], scheme: str
-) -> list[ArchiveCatalog | DirectoryCatalog]:
-    from skillwire.catalog.archive import local_catalog
+    from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
 
     def describe(path: str, meta: SkillMeta) -> SkillMeta:
         outside = f"{prefix}/{path}" if prefix else path
         return replace(meta, listed=False) if any(fnmatchcase(outside, glob) for glob in unlisted) else meta
 
-    return [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
-
-
-def _as_one(
-    folders: Sequence[ArchiveCatalog | DirectoryCatalog | GitCatalog], prefix: str, scheme: str
-) -> Catalog:
-    from skillwire.catalog.archive import ArchiveCatalog
-    from skillwire.catalog.directory import DirectoryCatalog
-    from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
-
-    if len(folders) == 1 and not prefix:
-        return folders[0]
-    names = [
-        each.root.name if isinstance(each, ArchiveCatalog | DirectoryCatalog) else each.source.name
-        for each in folders
+    if unlisted and any(target_kind(path) == "git" for path in paths):
+        raise FormatError("option-needs-folder", "--unlisted is for folders", "serve the repository without it")
+    catalogs = [
+        GitCatalog(path, scheme=scheme)
+        if target_kind(path) == "git"
+        else local_catalog(path, scheme=scheme, describe=describe)
+        for path in paths
     ]
-    labels = unique_labels(names)
-    mounts = [Mount(folder, label, prefix) for folder, label in zip(folders, labels, strict=True)]
+    for catalog in catalogs:
+        if isinstance(catalog, DirectoryCatalog):
+            load_cached(catalog, cache, progress)
+        elif not isinstance(catalog, GitCatalog):
+            catalog.load()
+    if len(catalogs) == 1 and not prefix:
+        return catalogs[0]
+    labels = unique_labels(
+        [each.source.name if isinstance(each, GitCatalog) else each.root.name for each in catalogs]
+    )
+    mounts = [Mount(catalog, label, prefix) for catalog, label in zip(catalogs, labels, strict=True)]
     return CombinedCatalog(mounts, scheme=scheme)
 
 
@@ -263,13 +226,15 @@ async def _open_git(target: str, options: TargetOptions) -> GitCatalog | None:
 def _open_local(target: str, home: Path, on_skill: Callable[[int], None] | None) -> Catalog | None:
     if target_kind(target) != "path":
         return None
-    from skillwire.catalog.archive import is_archive
+    from skillwire.catalog.archive import is_archive, local_catalog
     from skillwire.catalog.listing import read_listing
     from skillwire.client.servers import check_local_name
 
     check_local_name(target, home)
     if os.path.isdir(target) or (is_archive(target) and os.path.isfile(target)):
-        return open_folders([target], on_skill=on_skill)
+        catalog = local_catalog(target)
+        catalog.load(on_skill)
+        return catalog
     if target.endswith(".json") and os.path.isfile(target):
         return read_listing(Path(target))
     return None

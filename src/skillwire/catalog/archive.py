@@ -154,12 +154,8 @@ class ArchiveCatalog(LoadedCatalog):
 
 
 def local_catalog(
-    path: str | os.PathLike[str],
-    *,
-    scheme: str = DEFAULT_SCHEME,
-    limits: Limits = DEFAULT_LIMITS,
-    describe: Describe | None = None,
+    path: str | os.PathLike[str], *, scheme: str = DEFAULT_SCHEME, describe: Describe | None = None
 ) -> ArchiveCatalog | DirectoryCatalog:
     """The catalog of the archive or folder at ``path``. Nothing is read yet."""
     kind = ArchiveCatalog if is_archive(path) else DirectoryCatalog
-    return kind(path, scheme=scheme, limits=limits, describe=describe)
+    return kind(path, scheme=scheme, describe=describe)

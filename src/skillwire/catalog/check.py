@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.safe_open import read_below
 from skillwire.errors import LimitError, NotFoundError
-from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
+from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.skill.check import check_file, source_line
 from skillwire.skill.uri import SKILL_MD
 
@@ -66,14 +66,9 @@ class CheckReport:
         return len(self.problems) - self.errors - self.warnings
 
 
-def check_path(
-    path: str | os.PathLike[str],
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    on_skill: Callable[[int], None] | None = None,
-) -> CheckReport:
+def check_path(path: str | os.PathLike[str]) -> CheckReport:
     """Check a ``SKILL.md``, a skill's folder, an archive or a tree. ``NotFoundError`` for other paths."""
-    return Checker(path, limits=limits).run(on_skill)
+    return Checker(path).run()
 
 
 class Checker:
@@ -82,9 +77,7 @@ class Checker:
     More than one of ``processes`` needs a program whose main module can be imported, as for ``multiprocessing``.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS, processes: int = 1
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, processes: int = 1) -> None:
         given = Path(path)
         if os.path.isfile(given) and given.name.lower() == SKILL_MD.lower():
             given = given.parent
@@ -97,8 +90,7 @@ class Checker:
                 "give the folder of a skill, a folder of skills, or the path of a SKILL.md or an archive",
             )
         self._given = given
-        self._catalog = local_catalog(given, limits=limits)
-        self._limits = limits
+        self._catalog = local_catalog(given)
         self._processes = processes
 
     @property
@@ -111,7 +103,7 @@ class Checker:
         self._catalog.load(on_skill)
         snapshot = self._catalog.snapshot()
         problems = snapshot.problems()
-        skills = _texts(snapshot, self._limits)
+        skills = _texts(snapshot)
         count = 0
         for checked, more in self._check(skills):
             problems += more
@@ -145,7 +137,7 @@ class Checker:
     def _reader(self) -> Read:
         if isinstance(self._catalog, ArchiveCatalog):
             return self._catalog.data_at
-        return partial(_read, str(self.root), self._catalog.base, self._limits.max_skill_md_bytes)
+        return partial(_read, str(self.root), self._catalog.base, DEFAULT_LIMITS.max_skill_md_bytes)
 
     def _with_sources(self, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         """The problems with the lines of text that they are about."""
@@ -168,7 +160,7 @@ class _Texts(NamedTuple):
     size: int
 
 
-def _texts(snapshot: Snapshot, limits: Limits) -> list[_Texts]:
+def _texts(snapshot: Snapshot) -> list[_Texts]:
     """What to check for each served skill. The files of a nested skill are checked with that skill."""
     records = dict(snapshot.records())
     nested: dict[str, list[str]] = defaultdict(list)
@@ -182,7 +174,7 @@ def _texts(snapshot: Snapshot, limits: Limits) -> list[_Texts]:
         sizes = {
             file: known.size
             for file, known in record.files.items()
-            if known.size <= limits.max_checked_text and not file.startswith(inner)
+            if known.size <= DEFAULT_LIMITS.max_checked_text and not file.startswith(inner)
         }
         found.append(_Texts(path, list(sizes), {"", *record.files, *record.folders}, sum(sizes.values())))
     return found

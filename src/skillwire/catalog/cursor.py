@@ -36,9 +36,9 @@ def encode_cursor(listing: str, key: str) -> str:
     return base64.urlsafe_b64encode(_check(listing, raw) + raw).decode().rstrip("=")
 
 
-def decode_cursor(listing: str, cursor: str, max_length: int = DEFAULT_LIMITS.max_cursor_length) -> str:
+def decode_cursor(listing: str, cursor: str) -> str:
     """The key in a cursor of the listing named ``listing``. ``ProtocolError`` if the cursor is invalid."""
-    if len(cursor) > max_length or not cursor.isascii():
+    if len(cursor) > DEFAULT_LIMITS.max_cursor_length or not cursor.isascii():
         raise bad_cursor()
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
@@ -98,8 +98,7 @@ class DirectoryPages:
     Otherwise a server that returns new names on each request could cause endless pages (B3).
     """
 
-    def __init__(self, most: int = DEFAULT_LIMITS.max_entries) -> None:
-        self._most = most  # cached children of all directories
+    def __init__(self) -> None:
         self._kept: OrderedDict[SkillUri, Mapping[str, DirectoryChild]] = OrderedDict()
 
     async def page(
@@ -120,7 +119,7 @@ class DirectoryPages:
         if page.next_cursor is not None:
             self._kept[place] = children
             self._kept.move_to_end(place)
-            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._most:
+            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > DEFAULT_LIMITS.max_entries:
                 self._kept.popitem(last=False)
         return page
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _REGULAR, _EXECUTABLE = "100644", "100755"
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 _BUSY_SECONDS = 0.05
+_POLL_SECONDS = 300.0
 _AHEAD_BYTES = 32 * MIB
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
 HISTORY = 200  # commits that ``GitRepository.position`` searches
@@ -207,7 +208,7 @@ class GitRepository:
 class GitCatalog(StoredCatalog):
     """The skills of the repository ``source``. The first call fetches it into a folder below ``cache``.
 
-    ``cache`` is ``$XDG_CACHE_HOME/skillwire/git`` by default. ``follow`` fetches every ``poll_seconds``.
+    ``cache`` is ``$XDG_CACHE_HOME/skillwire/git`` by default. ``follow`` fetches every five minutes.
     """
 
     def __init__(
@@ -217,9 +218,8 @@ class GitCatalog(StoredCatalog):
         *,
         scheme: str = DEFAULT_SCHEME,
         limits: Limits = DEFAULT_LIMITS,
-        poll_seconds: float = 300.0,
     ) -> None:
-        super().__init__(poll_seconds=poll_seconds, scheme=scheme, limits=limits)
+        super().__init__(poll_seconds=_POLL_SECONDS, scheme=scheme, limits=limits)
         self.source = parse_git_source(source) if isinstance(source, str) else source
         self.commit: str | None = None  # the commit that is served
         self._ahead: Mapping[str, bytes] = {}  # new bytes by object id, while the catalog is loaded

@@ -114,9 +114,9 @@ class SingleFlight:
     bounded. Outside of ``running`` nothing is shared: each caller sends its own request.
     """
 
-    def __init__(self, at_once: int = _AT_ONCE) -> None:
+    def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight[Any]] = {}
-        self._slots = anyio.Semaphore(at_once, fast_acquire=True)
+        self._slots = anyio.Semaphore(_AT_ONCE, fast_acquire=True)
         self._is_running = False
 
     @contextmanager

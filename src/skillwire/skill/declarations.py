@@ -236,21 +236,20 @@ def _icon(item: Json) -> Mapping[str, Json] | None:
     return {key: fields[key] for key in ("src", "mimeType", "sizes", "theme") if key in fields} if right else None
 
 
-def parse_arguments(
-    declared: Sequence[Argument], given: object, limits: Limits = DEFAULT_LIMITS
-) -> dict[str, str]:
+def parse_arguments(declared: Sequence[Argument], given: object) -> dict[str, str]:
     """A value for every declared argument, from a caller's arguments. ``ProtocolError`` if they are invalid."""
     if given is not None and not isinstance(given, dict):
         raise _wrong("arguments-invalid", "'arguments' is not an object", 'give {"name": "text"}')
     values = cast("dict[str, Any]", given or {})
-    if len(values) > limits.max_arguments:
-        raise _wrong("arguments-too-many", f"more than {limits.max_arguments} arguments", "give fewer")
+    most = DEFAULT_LIMITS.max_arguments
+    if len(values) > most:
+        raise _wrong("arguments-too-many", f"more than {most} arguments", "give fewer")
     known = {argument.name: argument for argument in declared}
     for name, value in values.items():
         if name not in known:
             names = ", ".join(known) or "none"
             raise _wrong("argument-unknown", f"the skill has no argument {name!r:.100}", f"it takes {names}")
-        _check_value(name, value, limits)
+        _check_value(name, value)
     for argument in declared:
         if argument.required and argument.name not in values:
             raise _wrong("argument-missing", f"the skill needs the argument {argument.name!r}", _give(argument))
@@ -269,7 +268,7 @@ def fill_in(text: str, values: Mapping[str, str], limits: Limits = DEFAULT_LIMIT
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
-def _check_value(name: str, value: object, limits: Limits) -> None:
+def _check_value(name: str, value: object) -> None:
     if not isinstance(value, str):
         kind = _KINDS.get(type(value), "of another type")
         raise _wrong("argument-invalid", f"the argument {name!r} is {kind}, not text", "give text, in quotes")
@@ -277,10 +276,11 @@ def _check_value(name: str, value: object, limits: Limits) -> None:
         size = len(value.encode())
     except UnicodeEncodeError as error:
         raise _wrong("argument-invalid", f"the argument {name!r} is not Unicode text", "send UTF-8") from error
-    if size > limits.max_argument_bytes:
+    most = DEFAULT_LIMITS.max_argument_bytes
+    if size > most:
         raise _wrong(
             "argument-too-long",
-            f"the argument {name!r} has {size} bytes, more than {limits.max_argument_bytes}",
+            f"the argument {name!r} has {size} bytes, more than {most}",
             "give a shorter text, or a link to the long one",
         )
 

@@ -227,14 +227,14 @@ def encode_hidden(reference: str) -> str:
     return _UNSEEN.sub(lambda match: quote(match[0].encode(errors="surrogatepass")), reference)
 
 
-def text_for_model(text: str, at_most: int = _LONGEST_DESCRIPTION) -> str:
+def text_for_model(text: str) -> str:
     """Untrusted ``text`` for a model: one line, without hidden characters, truncated (B6, F3).
 
     Names, titles and descriptions reach a model before a person has approved them. For paths and URIs, which must
     keep their meaning, use ``encode_hidden``.
     """
     shown = one_line(without_hidden(one_line(text)))
-    return shown if len(shown) <= at_most else f"{shown[:at_most]}…"
+    return shown if len(shown) <= _LONGEST_DESCRIPTION else f"{shown[:_LONGEST_DESCRIPTION]}…"
 
 
 def escape_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import pytest
 from archives import pack_tar_gz, pack_zip
 from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, DirectoryCatalog, Mount, SkillMeta
-from skillwire.bootstrap import open_folders
+from skillwire.bootstrap import read_folders
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import FormatError, NotFoundError
@@ -226,10 +227,11 @@ async def test_folders_and_archives_are_served_together(tmp_path: Path, archive:
     root = write_tree(tmp_path / "skills", {"flat/SKILL.md": skill_md("flat")})
     (tmp_path / "bad.zip").write_bytes(b"x")
     paths = [str(root), str(archive), str(tmp_path / "bad.zip")]
-    plain = open_folders(paths)
+    quiet = lambda: nullcontext(lambda _: None)  # noqa: E731
+    plain = read_folders(paths, quiet)
     assert await listed(plain) == ["skill://flat/SKILL.md", INNER.replace("/inner", ""), INNER]
     assert await problems(plain) == [("archive-refused", "bad.zip")]
-    prefixed = open_folders(paths, prefix="acme", unlisted=["acme/packed/inner"])
+    prefixed = read_folders(paths, quiet, prefix="acme", unlisted=["acme/packed/inner"])
     assert await listed(prefixed) == ["skill://acme/flat/SKILL.md", "skill://acme/packed/SKILL.md"]
     assert (await prefixed.get_skill("skill://acme/packed/inner/SKILL.md")).name == "inner"
 
