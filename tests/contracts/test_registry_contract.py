@@ -795,6 +795,42 @@ async def test_a_version_that_was_not_approved_is_hidden_from_readers(reviewed: 
     assert versions(await store.history(ANONYMOUS, "acme/refunds")) == ["1.1.0", "1.0.0"]
 
 
+async def test_a_version_in_quarantine_needs_a_review_in_every_namespace(build: RegistryBuilder) -> None:
+    store, files = build.store, small_skill("refunds", "Elsewhere.\n")
+    await build.publish("acme/refunds", "1.0.0")
+    await build.upload("acme", files, BEN)
+    source = {"mirror": "https://skills.example.com"}
+    draft = Draft("acme/refunds", manifest_of("refunds", files), source=source, quarantine=True)
+    published = await store.publish(by(BEN), draft)
+    assert (published.version, published.moved) == ("1.0.1", False)
+    pin = SkillRef("acme/refunds", version="1.0.1")
+    assert await store.release(EVE, pin) is None
+    assert versions(await store.history(EVE, "acme/refunds")) == ["1.0.0"]
+    [line, _] = await store.history(BEN, "acme/refunds")
+    assert (line.approved, line.source) == (False, source)
+    moved = await store.move_channel(by(BEN), "acme/refunds", "beta", "1.0.1")
+    assert (moved.moved, moved.waits is None) == (False, False)  # no other channel is a way around
+    assert await store.release(EVE, pin) is None
+    first, _ = await store.reviews(RITA)
+    await store.decide(by(RITA), first.number, "approved", digest=first.digest)
+    assert await stable(store, who=EVE) == "1.0.1"
+    assert (await store.move_channel(by(BEN), "acme/refunds", "canary", "1.0.1")).moved  # it is approved now
+
+
+async def test_publishers_list_all_skills_of_a_namespace(build: RegistryBuilder) -> None:
+    store = build.store
+    await build.namespace("acme-b")
+    await build.publish("acme/listed")
+    await build.publish("acme/unlisted", listed=False)
+    await build.publish("acme/a/beta", "1.0.0", channel="beta")
+    await build.publish("acme-b/other")
+    assert await store.paths(by(BEN), "acme") == ["acme/a/beta", "acme/listed", "acme/unlisted"]
+    assert await store.paths(by(BEN), "acme", "acme/a/beta", 1) == ["acme/listed"]
+    assert await store.paths(by(BEN), "acme", "acme/unlisted") == []
+    await refused(ApprovalError, "registry-forbidden", store.paths(by(EVE), "acme"))
+    await refused(NotFoundError, "namespace-not-found", store.paths(by(MALLORY), "acme"))
+
+
 async def test_neither_the_publisher_nor_who_asked_can_approve(reviewed: RegistryBuilder) -> None:
     store = reviewed.store
     await store.grant(by(ADA), "acme", "user:ben", "owner")

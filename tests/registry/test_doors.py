@@ -183,7 +183,7 @@ async def test_the_openapi_document_has_every_operation() -> None:
         document = (await web.get("/v1/openapi.json")).json()
         assert document["paths"]["/v1/skills/{path}/-/versions"]["post"]["operationId"] == "publish"
         count = sum(len(methods) for methods in document["paths"].values())
-        assert count == 32
+        assert count == 33
         references = json.dumps(document).split('"#/components/schemas/')[1:]
         assert {each.partition('"')[0] for each in references} <= document["components"]["schemas"].keys()
 
@@ -192,6 +192,7 @@ async def test_the_openapi_document_has_every_operation() -> None:
 HIDDEN_ARCHIVE = digest_of(pack(refunds(), "zip"))
 GETS = [
     "/v1/namespaces",
+    "/v1/namespaces/NS/skills",
     "/v1/namespaces/NS/grants",
     "/v1/namespaces/NS/publishers",
     "/v1/skills/NS/refunds",

@@ -91,22 +91,28 @@ async def read_verified(
     on_file: Callable[[int], None] | None = None,
 ) -> dict[str, bytes]:
     """Every file of ``entry`` by path inside the skill, verified (V1, V2, V4)."""
-    _check_promises(entry, limits)
+    check_promises(entry, limits)
     files: dict[str, bytes] = {}
     for count, resource in enumerate(entry.files, 1):
-        await lowlevel.checkpoint()  # a catalog that answers without waiting would block other tasks
-        data = (await catalog.read_file(resource.uri)).data
-        path = resource.path
-        if path == SKILL_MD:
-            files[path] = verify_skill(entry, data, limits).file.data
-        else:
-            files[path] = verify_file(entry, resource.uri, data, limits).data
+        files[resource.path] = await read_verified_file(catalog, entry, resource, limits)
         if on_file is not None:
             on_file(count)
     return files
 
 
-def _check_promises(entry: SkillEntry, limits: Limits) -> None:
+async def read_verified_file(
+    catalog: Catalog, entry: SkillEntry, resource: Resource, limits: Limits = DEFAULT_LIMITS
+) -> bytes:
+    """One file of ``entry``, verified; of ``SKILL.md`` also the frontmatter."""
+    await lowlevel.checkpoint()  # a catalog that answers without waiting would block other tasks
+    data = (await catalog.read_file(resource.uri)).data
+    if resource.path == SKILL_MD:
+        return verify_skill(entry, data, limits).file.data
+    return verify_file(entry, resource.uri, data, limits).data
+
+
+def check_promises(entry: SkillEntry, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Refuse an entry whose files cannot all be verified, or are too large (V7, B1)."""
     if not entry.is_complete or "digest" in entry.gaps:
         missing = (
             "its bytes are generated on each read"

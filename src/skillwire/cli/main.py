@@ -51,6 +51,7 @@ GROUPS = {
         "origins": "sources of your skills",
         "gateway": "many servers as one",
         "registry": "versions for many people",
+        "mirror": "copy into a registry",
         "export": "write a static site",
         "conform": "test a server or a host",
         "cache": "stored content",

@@ -58,10 +58,11 @@ async def _history(client: RegistryClient, arguments: Arguments, printer: Printe
 
 
 def _state_of(version: Mapping[str, Any]) -> str:
-    for state in ("deleted", "yanked"):
-        if version[state] is not None:
-            return f"{state}: {line(version[state])}"
-    return ""
+    words = [f"{state}: {line(version[state])}" for state in ("deleted", "yanked") if version[state] is not None]
+    words = words[:1] or ([] if version["approved"] else ["not approved"])
+    if origin := version["source"].get("mirror"):
+        words.append(f"from {line(origin)}")
+    return "; ".join(words)
 
 
 @verb(

@@ -11,8 +11,8 @@ Every implementation passes ``tests/contracts/test_registry_contract.py``, on SQ
 - Methods for changes check the permission of the actor. Without ``read`` the answer is ``NotFoundError``, with
   ``read`` but without the needed action it is ``ApprovalError`` (``registry-forbidden``). A change that the
   stored versions do not allow (a used number, a yanked version) is a ``ConflictError``.
-- In a reviewed namespace, a version that was not approved is visible only to those who may publish, review or
-  manage there. To all others it does not exist.
+- In a reviewed namespace a version needs an approval, and in any namespace if it is published with ``quarantine``.
+  Until then only those who may publish, review or manage there see it. To all others it does not exist.
 - ``clock`` is a number that grows with every change, and is never less than that of an earlier answer.
 - Times are seconds since 1970 and passed in; a store reads no clock.
 - The cost of a page, a lookup and a read does not depend on the number of skills or namespaces.
@@ -70,6 +70,8 @@ class VersionLine:
     yanked: str | None = None
     deleted: str | None = None
     channels: tuple[str, ...] = ()
+    approved: bool = True  # whether everyone who may read the namespace may see it
+    source: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class Draft:
     """A version to publish. All its files were uploaded before.
 
     Its number is ``metadata.version``, else ``version``, else the next patch. ``channel`` moves to the version if
-    it is newer than the one that the channel has; ``None`` moves none. ``listed`` is for a new skill.
+    it is newer than the one that the channel has; ``None`` moves none. ``listed`` is for a new skill. With
+    ``quarantine`` it needs a review in every namespace, as in a reviewed one.
     """
 
     path: str
@@ -86,6 +89,7 @@ class Draft:
     channel: str | None = "stable"
     listed: bool = True
     source: Mapping[str, str] = field(default_factory=dict[str, str])
+    quarantine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,10 @@ class RegistryStore(ABC):
         """What a caller may do in a namespace; nothing if it may not know the namespace."""
 
     # Publishing
+
+    @abstractmethod
+    async def paths(self, actor: Actor, namespace: str, after: str = "", limit: int = 100) -> Sequence[str]:
+        """The paths of all skills of a namespace, sorted, for those who may publish there."""
 
     @abstractmethod
     async def missing(self, actor: Actor, namespace: str, digests: Collection[str]) -> Sequence[str]:

@@ -86,6 +86,7 @@ class VersionBody(Body):
     files: Annotated[list[FileBody], Field(min_length=1, max_length=MOST_FILES)]
     channel: Short | None = "stable"
     listed: bool = True
+    quarantine: bool = False
     source: Annotated[dict[Short, Line], Field(max_length=20)] = {}
 
 
@@ -183,6 +184,8 @@ def line_json(line: VersionLine) -> dict[str, Any]:
         "yanked": line.yanked,
         "deleted": line.deleted,
         "channels": sorted(line.channels),
+        "approved": line.approved,
+        "source": dict(line.source),
     }
 
 

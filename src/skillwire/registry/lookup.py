@@ -113,7 +113,8 @@ def history(session: Session, who: Identity, path: str) -> list[VersionLine]:
     """All versions of a skill, the newest first."""
     seen, may_see = visible(who), may_see_version(who)
     found = session.rows(
-        "SELECT v.id, v.version, v.digest, v.published_at, v.published_by, v.yanked, v.deleted"
+        "SELECT v.id, v.version, v.digest, v.published_at, v.published_by, v.yanked, v.deleted, v.approved,"
+        " v.source"
         f" {_FROM_SKILL} JOIN version v ON v.skill_id = s.id WHERE s.path = ? AND {seen.sql} AND {may_see.sql}",
         path,
         *seen.values,
@@ -126,8 +127,18 @@ def history(session: Session, who: Identity, path: str) -> list[VersionLine]:
         *seen.values,
     )
     lines = [
-        VersionLine(version, digest, at, by, yanked, deleted, tuple(name for of, name in channels if of == number))
-        for number, version, digest, at, by, yanked, deleted in found
+        VersionLine(
+            version,
+            digest,
+            at,
+            by,
+            yanked,
+            deleted,
+            tuple(name for of, name in channels if of == number),
+            bool(approved),
+            json.loads(source),
+        )
+        for number, version, digest, at, by, yanked, deleted, approved, source in found
     ]
     return sorted(lines, key=lambda line: parse_version(line.version), reverse=True)
 

@@ -101,6 +101,10 @@ class SqlRegistryStore(RegistryStore):
 
     # Publishing
 
+    async def paths(self, actor: Actor, namespace: str, after: str = "", limit: int = 100) -> Sequence[str]:
+        """The paths of all skills of a namespace, sorted, for those who may publish there."""
+        return await self._database.read(lambda session: versions.paths(session, actor, namespace, after, limit))
+
     async def missing(self, actor: Actor, namespace: str, digests: Collection[str]) -> Sequence[str]:
         """Those of ``digests`` that were not uploaded to this namespace, whatever other namespaces have."""
         return await self._database.write(

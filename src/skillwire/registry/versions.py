@@ -73,6 +73,18 @@ class _Line(NamedTuple):
 _LINES = "SELECT id, version, digest, approved, yanked, deleted FROM version WHERE skill_id = ?"
 
 
+def paths(session: Session, actor: Actor, namespace: str, after: str, limit: int) -> list[str]:
+    """The paths of all skills of a namespace: also of those without a stable version, and of unlisted ones."""
+    require(session, actor, namespace, "publish")
+    found = session.rows(
+        "SELECT path FROM skill WHERE path > ? AND path < ? ORDER BY path LIMIT ?",
+        max(after, f"{namespace}/"),
+        f"{namespace}0",  # 0 comes after the slash
+        limit,
+    )
+    return [path for (path,) in found]
+
+
 def publish(session: Session, actor: Actor, draft: Draft) -> Published:
     """Publish a version."""
     path, manifest = parse_skill_path(draft.path), draft.manifest
@@ -100,7 +112,7 @@ def publish(session: Session, actor: Actor, draft: Draft) -> Published:
     if skill is None:
         session.run("INSERT INTO skill (key, path, listed) VALUES (?, ?, ?)", key, path, draft.listed)
         skill = _skill(session, path)
-    reviewed = _is_reviewed(session, key)
+    reviewed = draft.quarantine or _is_reviewed(session, key)
     line = _insert(session, actor, skill, draft, str(number), approved=not reviewed)
     facts: dict[str, Any] = {"digest": manifest.digest, "source": dict(draft.source), "listed": draft.listed}
     if channel is None:
@@ -140,7 +152,7 @@ def move_channel(session: Session, actor: Actor, path: str, channel: str, versio
     _check_target(skill, channel, line)
     if current is not None and current.id == line.id:
         return Published("unchanged", line.version, moved=False, note=f"{channel} has this version")
-    if _is_reviewed(session, skill.key):
+    if _is_reviewed(session, skill.key) or not line.approved:
         waiting = _waiting(session, skill, channel, line)
         if waiting is None:
             facts: dict[str, Any] = {"channel": channel, "before": before}

@@ -58,6 +58,12 @@ def _changed(namespace: Namespace, body: docs.NamespaceBody) -> Namespace:
     )
 
 
+async def skills(call: Call) -> Answer:
+    """The paths of all its skills, for publishers (after, limit)."""
+    found = await call.store.paths(call.actor, call.at("ns"), call.query("after"), call.limit(100, MOST_LINES))
+    return {"skills": list(found)}
+
+
 async def grants(call: Call) -> Answer:
     """Who has which role."""
     found = await call.store.grants(call.actor, call.at("ns"))
@@ -127,6 +133,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     Operation("GET", "/namespaces", namespaces),
     Operation("PUT", _NS, create_namespace, docs.NamespaceBody, 201),
     Operation("PATCH", _NS, change_namespace, docs.NamespaceBody),
+    Operation("GET", _NS + "/skills", skills),
     Operation("GET", _NS + "/grants", grants),
     Operation("PUT", _NS + "/grants/{principal:path}", grant, docs.GrantBody),
     Operation("DELETE", _NS + "/grants/{principal:path}", withdraw),

@@ -57,7 +57,7 @@ async def publish(call: Call) -> Answer:
     if skill_md is None:
         raise _not_uploaded(named)
     manifest = await to_thread.run_sync(make_manifest, path, skill_md, files)
-    draft = Draft(path, manifest, body.version, body.channel, body.listed, body.source)
+    draft = Draft(path, manifest, body.version, body.channel, body.listed, body.source, body.quarantine)
     published = await call.store.publish(call.actor, draft)
     status = 201 if published.outcome == "created" else 200
     return JSONResponse({"path": path, **docs.published_json(published)}, status, SAFE)
