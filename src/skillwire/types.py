@@ -85,7 +85,6 @@ from skillwire.skill.review import Review as Review
 from skillwire.skill.review import Risk as Risk
 from skillwire.skill.uri import SkillUri as SkillUri
 from skillwire.skill.verify import VerifiedFile as VerifiedFile
-from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
 from skillwire.store.contract import Question as Question
 from skillwire.store.contract import Store as Store
 from skillwire.wire.extension import Freshness as Freshness

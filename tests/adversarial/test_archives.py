@@ -142,7 +142,7 @@ async def test_an_honest_archive_is_read_and_its_files_are_promised(server: Host
             "skill://packed/bin/run",
             "skill://packed/docs/guide.md",
         ]
-        assert (await client.read_skill(entry)).file.data == SKILL[1]
+        assert (await client.read_skill(entry)).data == SKILL[1]
         assert (await client.read_resource(entry, "skill://packed/docs/guide.md")).data == b"guide\n"
         assert server.read_uris().count(f"skill://packed.{form}") == 1
         with refused(VerificationError, "file-unlisted", "V2"):

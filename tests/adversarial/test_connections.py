@@ -318,4 +318,4 @@ async def test_a_command_of_our_own_is_spoken_to(tmp_path: Any) -> None:
     (tmp_path / "flat" / "SKILL.md").write_bytes(skill_md("flat"))
     command = [*skillwire_command(), "serve", str(tmp_path)]
     async with connect(command, limits=replace(SMALL, max_call_seconds=60)) as client:
-        assert (await client.read_skill(await only(client))).file.data == skill_md("flat")
+        assert (await client.read_skill(await only(client))).data == skill_md("flat")

@@ -42,7 +42,7 @@ async def test_a_server_of_a_draft_lists_and_reads_by_its_index(server: HostileS
     speak_draft(server)
     async with server.connect() as client:
         [entry] = await listed(client)
-        assert (await client.read_skill(entry)).entry.name == "flat"
+        assert (await client.read_skill(entry)).uri == entry.uri
         assert await client.dialect() == "index"
 
 

@@ -190,7 +190,7 @@ async def test_the_generation_without_sizes_is_read_and_says_what_is_missing(ser
     async with server.connect() as client:
         flat = await only(client)
         assert flat.gaps == {"size"}
-        assert (await client.read_skill(flat)).entry is flat
+        assert (await client.read_skill(flat)).uri == flat.uri
         server.files[flat.uri] += b"more"
         with refused(VerificationError, "digest-mismatch", "V1"):
             await client.read_skill(flat)

@@ -28,8 +28,7 @@ async def test_what_an_honest_server_serves_is_returned_byte_for_byte(server: Ho
     """The lies below are refused for what they are, not because nothing works."""
     async with server.connect() as client:
         entry = await only(client)
-        skill = await client.read_skill(entry)
-        assert (skill.file.data, skill.document.frontmatter) == (skill_md("flat"), entry.frontmatter)
+        assert (await client.read_skill(entry)).data == skill_md("flat")
         assert (await client.read_resource(entry, NOTE)).data == NOTES
         assert (await client.read_skill_uri(NOTE)).data == NOTES
         assert server.read_uris() == [SKILL, NOTE, NOTE]
@@ -159,7 +158,7 @@ async def test_one_and_one_point_zero_are_the_same_number(server: HostileServer)
     server.entries.clear()
     server.add("flat", {"SKILL.md": skill_md("flat", extra="count: 1\n")})["frontmatter"]["count"] = 1.0
     async with server.connect() as client:
-        assert (await client.read_skill(await only(client))).document.frontmatter["count"] == 1
+        assert b"count: 1\n" in (await client.read_skill(await only(client))).data
 
 
 @rule("V4")

@@ -152,7 +152,7 @@ async def test_the_digest_in_an_index_holds(server: HostileServer) -> None:
     async with server.connect() as client:
         entry = await only(client)
         assert entry.gaps == {"manifest", "size"}
-        assert (await client.read_skill(entry)).file.data == DATA
+        assert (await client.read_skill(entry)).data == DATA
         with refused(VerificationError, "file-unlisted", "V2"):
             await client.read_resource(entry, NOTE)
         server.files[SKILL] = DATA + b"more\n"
@@ -188,7 +188,7 @@ async def test_an_index_that_rotates_is_read_anew(server: HostileServer) -> None
         server.add_index({**NEWER, "digest": digest_of(rotated)})
         with refused(VerificationError, "digest-mismatch", "V1"):
             await client.read_skill(old)
-        assert (await client.read_skill(await client.get_skill(SKILL))).file.data == rotated
+        assert (await client.read_skill(await client.get_skill(SKILL))).data == rotated
 
 
 MANIFESTS: dict[str, tuple[str, Any]] = {

@@ -87,7 +87,7 @@ async def test_our_client_gets_by_the_index_what_it_gets_by_the_extension(connec
             entry = await client.get_skill(listed.uri)
             assert (entry.is_complete, entry.gaps) == (True, set())
             assert entry == await SkillsClient(wire.client, dialect="extension").get_skill(entry.uri)
-            assert (await client.read_skill(entry)).file.data == small_tree()[f"{entry.path}/SKILL.md"]
+            assert (await client.read_skill(entry)).data == small_tree()[f"{entry.path}/SKILL.md"]
 
 
 UNKNOWN = [

@@ -233,7 +233,7 @@ async def test_a_skill_of_an_index_is_verified_as_far_as_its_digest_goes(name: s
                 assert (await client.read_unverified(uri)).data == sent(recording, uri)
             else:
                 skill = await client.read_skill(entry)
-                assert skill.file.data == sent(recording, uri)
+                assert skill.data == sent(recording, uri)
                 assert (await client.read_skill_uri(uri)).data == sent(recording, uri)
 
 
@@ -245,7 +245,7 @@ async def test_a_packed_skill_is_complete_if_its_archive_has_a_digest() -> None:
             entry = await client.get_skill(uri)
             assert (entry.is_complete, entry.gaps) == (True, set())
             assert [resource.uri for resource in entry.files] == [uri, file]
-            assert (await client.read_skill(entry)).file.uri == uri
+            assert (await client.read_skill(entry)).uri == uri
             assert (await client.read_resource(entry, file)).data == content
             assert (await client.read_skill_uri(file)).data == content
             with pytest.raises(VerificationError) as caught:
@@ -415,7 +415,7 @@ async def test_a_manifest_promises_every_file(name: str) -> None:
         assert {(file.digest, file.size) for file in entry.files} == {
             (file["hash"], file["size"]) for file in manifest["files"]
         }
-        assert (await client.read_skill(entry)).file.data == sent(recording, REPORT)
+        assert (await client.read_skill(entry)).data == sent(recording, REPORT)
         files = [file.uri for file in entry.files if file.uri in recording["reads"]]
         assert len(files) == 5  # text, base64, and a name with a space in it
         for uri in files:

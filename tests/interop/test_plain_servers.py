@@ -77,7 +77,7 @@ async def test_what_an_index_promises_is_verified(
     async with connected(served, transport, era) as client:
         for uri in map(format_uri, (f"{skill}/SKILL.md" for skill in skills_of(served.tree))):
             entry = await client.get_skill(uri)
-            assert (await client.read_skill(entry)).file.data == served.tree[path_of(uri)]
+            assert (await client.read_skill(entry)).data == served.tree[path_of(uri)]
             assert entry.is_complete == (len(entry.files) > 1)
             for file in entry.files:
                 assert (await client.read_resource(entry, file.uri)).data == served.tree[path_of(file.uri)]

@@ -19,7 +19,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
-from skillwire.skill.verify import verify_file, verify_frontmatter, verify_skill
+from skillwire.skill.verify import verify_file, verify_frontmatter, verify_skill_md
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ async def read_verified_file(
     await lowlevel.checkpoint()  # a catalog that answers without waiting would block other tasks
     data = (await catalog.read_file(resource.uri)).data
     if resource.path == SKILL_MD:
-        return verify_skill(entry, data, limits).file.data
+        return verify_skill_md(entry, data, limits).data
     return verify_file(entry, resource.uri, data, limits).data
 
 

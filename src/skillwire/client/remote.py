@@ -58,7 +58,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import has_contents
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
-from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill_md
 from skillwire.store.content_cache import WriteBehind
 from skillwire.store.contract import SeenEntries
 from skillwire.telemetry import event, span
@@ -588,7 +588,7 @@ class RemoteCatalog(Catalog):
         """Verify bytes (V1), and the fields of a ``SKILL.md`` once for each entry (V4)."""
         if expected.path != SKILL_MD or self._compared.get(entry.uri) is entry:
             return verify_file(entry, expected.uri, data, self._limits)
-        file = verify_skill(entry, data, self._limits).file
+        file = verify_skill_md(entry, data, self._limits)
         if len(self._compared) >= _MAX_COMPARED:
             self._compared.clear()
         self._compared[entry.uri] = entry

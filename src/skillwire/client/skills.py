@@ -39,7 +39,6 @@ from skillwire.errors import (
 )
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, skill_root
-from skillwire.skill.verify import VerifiedFile, VerifiedSkill, verify_frontmatter
 from skillwire.telemetry import span
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from skillwire.client.dialects.contract import Children, Dialect
     from skillwire.client.remote import RemoteCatalog
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
+    from skillwire.skill.verify import VerifiedFile
 
     Extractor = Callable[[str], Iterable[str]]
     ReadBytes = Callable[[str, int, str], Awaitable[bytes]]
@@ -244,10 +244,9 @@ class SkillsClient:
             raise FormatError(error.reference, error.message, "pass replace=True, or another folder") from error
         return written.folder
 
-    async def read_skill(self, entry: SkillEntry) -> VerifiedSkill:
+    async def read_skill(self, entry: SkillEntry) -> VerifiedFile:
         """The ``SKILL.md`` of ``entry``, with verified bytes and fields (V1, V4)."""
-        file = await self.catalog.fetch(entry, entry.uri)
-        return VerifiedSkill(entry, file, verify_frontmatter(entry, file.data, self.limits))
+        return await self.catalog.fetch(entry, entry.uri)
 
     async def read_resource(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         """One file of ``entry``, verified (V1). A file that the entry does not list is never requested (V2)."""

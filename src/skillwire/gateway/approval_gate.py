@@ -54,7 +54,7 @@ from skillwire.skill.approval import covers
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.review import review_entry, with_text
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
-from skillwire.skill.verify import verify_file, verify_skill
+from skillwire.skill.verify import verify_file, verify_skill_md
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -383,7 +383,7 @@ class ApprovalGate(Catalog):
     async def review(self, entry: SkillEntry) -> tuple[Review, str]:
         """The review and the text of a ``SKILL.md``, for a user who wants to read it before approving (B6)."""
         data = (await self.inner.read_file(entry.uri)).data
-        text = verify_skill(entry, data).text
+        text = verify_skill_md(entry, data).text
         return await to_thread.run_sync(with_text, review_entry(entry), SKILL_MD, text), text
 
     def decided(self) -> anyio.Event:

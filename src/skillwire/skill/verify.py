@@ -1,7 +1,7 @@
 """Compares bytes with the claims of an entry (V1, V2, V4).
 
-``VerifiedFile`` and ``VerifiedSkill`` are created only here, so their bytes always match an entry. This proves
-that the server is consistent, not that it can be trusted (V6).
+A ``VerifiedFile`` is created only here, so its bytes always match an entry. This proves that the server is
+consistent, not that it can be trusted (V6).
 
 Bytes that do not match are never used. The caller can get a fresh entry (``skills/get``). If that entry is
 different, it needs a new approval (V3). A skill without digests (``"dynamic"``, or in an older dialect) cannot be
@@ -45,25 +45,6 @@ class VerifiedFile:
             return self.data.decode()
         except UnicodeDecodeError as error:
             raise FormatError("not-text", f"{self.uri!r:.300} is not UTF-8 text", "use its bytes") from error
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedSkill:
-    """A ``SKILL.md`` whose bytes and fields match its entry."""
-
-    entry: SkillEntry
-    file: VerifiedFile
-    document: SkillDocument
-
-    @property
-    def text(self) -> str:
-        """The whole file."""
-        return self.file.text
-
-    @property
-    def body(self) -> str:
-        """The instructions below the frontmatter."""
-        return self.document.body
 
 
 def expect_file(entry: SkillEntry, uri: str, limits: Limits = DEFAULT_LIMITS) -> Resource:
@@ -128,10 +109,11 @@ def verify_file(entry: SkillEntry, uri: str, data: bytes, limits: Limits = DEFAU
     return VerifiedFile(resource.uri, data, digest)
 
 
-def verify_skill(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_LIMITS) -> VerifiedSkill:
+def verify_skill_md(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_LIMITS) -> VerifiedFile:
     """Compare ``data``, the ``SKILL.md`` of ``entry``, and its fields with the entry (V1, V4)."""
     file = verify_file(entry, entry.uri, data, limits)
-    return VerifiedSkill(entry, file, verify_frontmatter(entry, data, limits))
+    verify_frontmatter(entry, data, limits)
+    return file
 
 
 def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocument:

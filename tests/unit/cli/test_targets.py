@@ -102,7 +102,7 @@ async def test_folders_and_archives_are_served_by_one_command(bad: str, tmp_path
         entries = {entry.path: entry async for entry in client.list_skills()}
         assert len(entries) == 7
         entry = await client.get_skill(entries["team/pdf-tools"].uri)
-        assert (await client.read_skill(entry)).file.data == FILES["SKILL.md"]
+        assert (await client.read_skill(entry)).data == FILES["SKILL.md"]
     async with connect(words, dialect="index") as client:
         entry = await client.get_skill("skill://pdf-tools/SKILL.md")
         assert entry.is_complete

@@ -19,7 +19,7 @@ from skillwire.skill.verify import (
     expect_file,
     verify_file,
     verify_frontmatter,
-    verify_skill,
+    verify_skill_md,
 )
 from trees import skill_md
 
@@ -71,13 +71,12 @@ def test_a_file_is_verified_in_any_spelling_and_named_in_the_entrys() -> None:
 
 
 @rule("V1", "V4")
-def test_a_skill_md_that_matches_becomes_a_verified_skill() -> None:
-    skill = verify_skill(entry_of(), SKILL_MD)
-    assert skill.entry == entry_of()
-    assert skill.file.data == SKILL_MD
-    assert skill.text == SKILL_MD.decode()
-    assert skill.body == "\nDo it.\n"
-    assert skill.document.frontmatter["metadata"] == {"owner": "billing"}
+def test_a_skill_md_that_matches_becomes_a_verified_file() -> None:
+    file = verify_skill_md(entry_of(), SKILL_MD)
+    assert (file.data, file.text) == (SKILL_MD, SKILL_MD.decode())
+    document = verify_frontmatter(entry_of(), SKILL_MD)
+    assert document.body == "\nDo it.\n"
+    assert document.frontmatter["metadata"] == {"owner": "billing"}
 
 
 @rule("F6")
@@ -109,7 +108,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str, str, str]] = {
         lambda: verify_file(without_sizes(), REPLY_URI, SKILL_MD), "digest-mismatch", "V1", digest_of(SKILL_MD),
     ),
     "the SKILL.md is another": (
-        lambda: verify_skill(entry_of(), SKILL_MD[:-1] + b"!"), "digest-mismatch", "V1", f"{ROOT}/SKILL.md",
+        lambda: verify_skill_md(entry_of(), SKILL_MD[:-1] + b"!"), "digest-mismatch", "V1", f"{ROOT}/SKILL.md",
     ),
     "the file is not listed": (
         lambda: verify_file(entry_of(), f"{ROOT}/more.md", b""), "file-unlisted", "V2", f"{ROOT}/more.md",
@@ -126,7 +125,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str, str, str]] = {
     ),
     "the root is no file": (lambda: expect_file(entry_of(), ROOT), "file-outside", "V2", ROOT),
     "nothing is promised": (
-        lambda: verify_skill(entry_of(resources=DYNAMIC), SKILL_MD), "skill-dynamic", "V7", f"{ROOT}/SKILL.md",
+        lambda: verify_skill_md(entry_of(resources=DYNAMIC), SKILL_MD), "skill-dynamic", "V7", f"{ROOT}/SKILL.md",
     ),
     "the file has no digest": (
         lambda: verify_file(
@@ -135,7 +134,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str, str, str]] = {
         "digest-unpromised", "V1", REPLY_URI,
     ),
     "the fields differ": (
-        lambda: verify_skill(entry_of(frontmatter={"name": "refunds", "description": "x"}), SKILL_MD),
+        lambda: verify_skill_md(entry_of(frontmatter={"name": "refunds", "description": "x"}), SKILL_MD),
         "frontmatter-mismatch", "V4", "version",
     ),
     "there is no frontmatter": (
@@ -212,7 +211,7 @@ def test_what_is_promised_is_told_before_anything_is_read() -> None:
 def test_an_entry_without_sizes_is_held_to_its_digests() -> None:
     entry = without_sizes()
     assert verify_file(entry, REPLY_URI, REPLY).data == REPLY
-    assert verify_skill(entry, SKILL_MD).file.data == SKILL_MD
+    assert verify_skill_md(entry, SKILL_MD).data == SKILL_MD
     assert expect_file(entry, REPLY_URI, Limits(max_file_bytes=0)).size is None
     error = refusal(lambda: verify_file(entry, REPLY_URI, REPLY + b" "))
     assert error.reference == "digest-mismatch"
@@ -222,7 +221,7 @@ def test_an_entry_without_sizes_is_held_to_its_digests() -> None:
 def test_a_list_that_may_not_be_all_still_promises_what_it_names() -> None:
     """A partial entry of an older dialect."""
     entry = entry_of(resources=Partial((Resource(f"{ROOT}/SKILL.md", digest_of(SKILL_MD), None),)))
-    assert verify_skill(entry, SKILL_MD).file.digest == digest_of(SKILL_MD)
+    assert verify_skill_md(entry, SKILL_MD).digest == digest_of(SKILL_MD)
     assert refusal(lambda: verify_file(entry, REPLY_URI, REPLY)).reference == "file-unlisted"
 
 
@@ -279,7 +278,7 @@ def test_an_entry_with_some_fields_is_held_to_those() -> None:
         data, frontmatter={"name": "refunds", "description": "Refund an order. Slowly."}, whole_frontmatter=False
     )
     assert verify_frontmatter(some, data).frontmatter["license"] == "MIT"
-    assert verify_skill(some, data).file.data == data
+    assert verify_skill_md(some, data).data == data
     whole = replace(some, whole_frontmatter=True)
     assert fields_in(refusal(lambda: verify_frontmatter(whole, data))) == {"description", "license"}
 
@@ -303,9 +302,9 @@ def test_a_field_that_was_sent_counts_however_few_were(fields: dict[str, Any]) -
 def test_a_field_that_was_left_blank_claims_nothing() -> None:
     """Some older listings have no description; a whole frontmatter has exactly what it has."""
     some = entry_of(frontmatter={"name": "refunds", "description": ""}, whole_frontmatter=False)
-    assert verify_skill(some, SKILL_MD).document.frontmatter["description"] == "Refund an order."
+    assert verify_frontmatter(some, SKILL_MD).frontmatter["description"] == "Refund an order."
     whole = entry_of(frontmatter={**parse_skill_md(SKILL_MD).frontmatter, "description": ""})
-    assert fields_in(refusal(lambda: verify_skill(whole, SKILL_MD))) == {"description"}
+    assert fields_in(refusal(lambda: verify_skill_md(whole, SKILL_MD))) == {"description"}
 
 
 @rule("V4")
@@ -313,7 +312,7 @@ def test_a_skill_md_that_cannot_be_read_says_why_and_keeps_the_cause() -> None:
     """Bytes that match a digest may still be no skill."""
     data = b"---\nname: refunds\n"
     entry = SkillEntry(f"{ROOT}/SKILL.md", {}, (Resource(f"{ROOT}/SKILL.md", digest_of(data), len(data)),))
-    error = refusal(lambda: verify_skill(entry, data))
+    error = refusal(lambda: verify_skill_md(entry, data))
     assert isinstance(error, VerificationError)
     assert isinstance(error.__cause__, FormatError)
     assert error.__cause__.reference == "frontmatter-unclosed"

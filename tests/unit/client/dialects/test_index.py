@@ -16,7 +16,7 @@ from skillwire.client.dialects.index import INDEX_URI, Archive, IndexDialect, pa
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import Partial, Resource, digest_of
-from skillwire.skill.verify import verify_file, verify_skill
+from skillwire.skill.verify import verify_file, verify_frontmatter, verify_skill_md
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -163,10 +163,10 @@ def test_the_older_generation_may_leave_out_labels(field: str) -> None:
 def test_a_skill_without_a_description_in_the_index_can_be_verified() -> None:
     """What was not sent cannot differ."""
     entry = parse_index_entry(without(OLDER, "description")).entry
-    assert verify_skill(entry, SKILL_MD).document.frontmatter["description"] == "Refund an order."
+    assert verify_frontmatter(entry, SKILL_MD).frontmatter["description"] == "Refund an order."
     lying = parse_index_entry(OLDER | {"description": "Steal."}).entry
     with pytest.raises(VerificationError):
-        verify_skill(lying, SKILL_MD)
+        verify_skill_md(lying, SKILL_MD)
 
 
 @rule("I1", "U5")
@@ -425,7 +425,7 @@ async def test_a_packed_skill_is_complete_once_it_was_unpacked(item: dict[str, A
         data = await index.dialect.read(uri, 10**6)
         assert data == FILES[path]
         assert verify_file(entry, uri, data).data == data
-    assert verify_skill(entry, SKILL_MD).document.frontmatter == FIELDS
+    assert verify_frontmatter(entry, SKILL_MD).frontmatter == FIELDS
     assert len(index.asked) == 2  # the index and the archive, once each
 
 
@@ -439,7 +439,7 @@ async def test_an_archive_without_a_digest_promises_nothing() -> None:
     assert len(entry.files) == len(FILES)
     assert all(file.digest is None and file.size is not None for file in entry.files)
     with pytest.raises(VerificationError):
-        verify_skill(entry, SKILL_MD)
+        verify_skill_md(entry, SKILL_MD)
 
 
 @rule("V1")
@@ -449,7 +449,7 @@ async def test_the_digest_of_a_skill_md_is_kept_when_its_archive_has_none() -> N
     index = Index(NEWER | {"archives": [PACKED | {"digest": None}]})
     entry = await index.dialect.get_skill(URI)
     assert entry.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD), "SKILL.md")
-    assert verify_skill(entry, SKILL_MD).file.digest == DIGEST
+    assert verify_skill_md(entry, SKILL_MD).digest == DIGEST
     assert [file.digest for file in entry.files if file.uri != URI] == [None, None]
 
 
@@ -541,7 +541,7 @@ async def test_a_plain_skill_is_read_as_any_resource() -> None:
     entry = await index.dialect.get_skill("SKILL://acme/%72efunds/SKILL.md")
     assert entry == parse_index_entry(OLDER).entry
     assert await index.dialect.read(URI, 10**6) == SKILL_MD
-    assert verify_skill(entry, SKILL_MD).entry is entry
+    assert verify_skill_md(entry, SKILL_MD).data == SKILL_MD
 
 
 @rule("G1", "I5")
