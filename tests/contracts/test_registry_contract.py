@@ -963,6 +963,45 @@ async def test_a_token_is_found_by_its_digest_until_it_ends_or_is_revoked(build:
     assert "digest" not in repr(await store.audit(by(ADMIN)))
 
 
+async def test_a_browser_session_ends_with_its_token_and_by_itself(build: RegistryBuilder) -> None:
+    store = build.store
+    laptop, short = token("laptop"), token("short", expires_at=NOW + 100)
+    for number, each in enumerate((laptop, short)):
+        await store.put_token(by(ADA), each, f"digest-{number}")
+        for name in ("one", "two"):
+            await store.open_session(each.id, f"{each.id} {name}", NOW + 500)
+    assert await store.session("unknown", NOW) is None
+    assert await store.session("digest-0", NOW) is None  # a token is no session
+    assert await store.token("laptop one", NOW) is None  # and a session no token
+    assert await store.session("laptop one", NOW + 10) == laptop
+    assert await store.session("laptop one", NOW + 20) == replace(laptop, last_used=NOW + 10)
+    assert await store.session("short one", NOW + 99) == short
+    assert await store.session("short one", NOW + 100) is None
+    await store.close_session("laptop two")
+    assert await store.session("laptop two", NOW + 20) is None
+    assert await store.session("laptop one", NOW + 499) is not None
+    assert await store.session("laptop one", NOW + 500) is None
+    await store.open_session("laptop", "late", NOW + 9000)
+    await store.revoke_token(by(ADA), "laptop")
+    assert await store.session("late", NOW) is None
+    assert await store.tidy(NOW + 500) == 3  # the token that has expired, and its sessions
+    await store.open_session("laptop", "again", NOW + 9000)  # the token is gone
+    assert await store.session("again", NOW) is None
+
+
+async def test_skills_are_counted_up_to_a_bound_for_those_who_may_see_them(build: RegistryBuilder) -> None:
+    await build.namespace("open", public=True)
+    for name in ("a", "b", "c"):
+        await build.publish(f"acme/{name}")
+    await build.publish("open/d", listed=False)
+    await build.publish("open/e")
+    every = ("acme", "open", "absent")
+    assert await build.store.counts(EVE, every, 9) == {"acme": 3, "open": 1}
+    assert await build.store.counts(EVE, every, 2) == {"acme": 2, "open": 1}
+    assert await build.store.counts(MALLORY, every, 9) == {"open": 1}
+    assert await build.store.counts(ANONYMOUS, ["acme"], 9) == {}
+
+
 async def test_tokens_are_listed_for_their_subject_and_for_administrators(build: RegistryBuilder) -> None:
     await build.store.put_token(by(ADA), token("one"), "1")
     await build.store.put_token(by(ADMIN), token("two", "user:ben"), "2")

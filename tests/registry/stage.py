@@ -20,17 +20,17 @@ from skillwire.registry.client import RegistryClient
 from skillwire.registry.contract import TokenInfo
 from skillwire.registry.model import Actor, Identity, Namespace
 from skillwire.registry.schema import SCHEMA
+from skillwire.registry.settings import RegistrySettings
 from skillwire.registry.store import SqlRegistryStore
 from skillwire.server.access import digest_token, new_token
 from skillwire.server.http import HttpServer, listen
 from skillwire.store.place import open_database
 from skillwire.store.sqlite import SqliteDatabase
+from skillwire.web.registry.site import registry_page
 from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-
-    from skillwire.registry.settings import RegistrySettings
 
 
 @dataclass
@@ -85,7 +85,7 @@ async def running_registry(
 ) -> AsyncIterator[Running]:
     """A registry on SQLite in memory, or on the database at ``place``."""
     database = SqliteDatabase.memory(SCHEMA) if place is None else await open_database(place, SCHEMA)
-    options = RegistryOptions() if settings is None else RegistryOptions(settings)
+    options = RegistryOptions(settings or RegistrySettings(), page=registry_page)
     registry = Registry(SqlRegistryStore(database), options, wait=database.wait_for_change)
     listener = listen("127.0.0.1", 0)
     app = HttpServer(registry.web_app(), listener).app

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from anyio import fail_after
 from mcp.shared.exceptions import MCPError
 
 from registry.stage import publish, refunds, running_registry
@@ -215,6 +217,26 @@ GETS = [
     "/api/search?q=NS",
     "/.well-known/agent-skills/index.json",
     "/",
+    "/?after=NS&from=NS",
+    "/?under=NS",
+    "/?under=NS/refunds",
+    "/search?q=NS",
+    "/search?q=refunds&part=1",
+    "/connect",
+    "/skill/NS/refunds",
+    "/skill/NS/refunds?tab=install",
+    "/skill/NS/@0.1.0/refunds",
+    "/entry/NS/refunds",
+    "/file/NS/refunds/SKILL.md",
+    "/file/NS/@0.1.0/refunds/SKILL.md",
+    "/raw/NS/refunds/SKILL.md",
+    "/zip/NS/refunds",
+    "/versions/NS/refunds",
+    "/versions/NS/refunds?from=0.1.0&to=0.1.1",
+    "/reviews",
+    "/reviews?namespace=NS",
+    "/log",
+    "/log?namespace=NS",
 ]
 FILE = {"path": "SKILL.md", "digest": f"sha256:{'0' * 64}", "size": 1}
 CHANGES: list[tuple[str, str, dict[str, Any] | None]] = [
@@ -230,6 +252,13 @@ CHANGES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("DELETE", "/v1/skills/NS/refunds/-/versions/0.1.0", {"reason": "x"}),
     ("POST", "/v1/tokens", {"name": "x", "namespace": "NS"}),
 ]  # fmt: skip
+FORMS = [
+    ("/change/NS/refunds", {"what": "move", "channel": "stable", "version": "0.1.0"}),
+    ("/change/NS/refunds", {"what": "yank", "version": "0.1.0", "note": "x"}),
+    ("/change/NS/refunds", {"what": "unyank", "version": "0.1.0"}),
+    ("/change/NS/refunds", {"what": "deprecate", "note": "x"}),
+    ("/change/NS/refunds", {"what": "undeprecate"}),
+]
 QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "/mcp": [
         ("skills/list", {}),
@@ -271,12 +300,21 @@ async def _asked(web: httpx2.AsyncClient, name: str) -> list[Any]:
     answers: list[Any] = []
     for path in GETS:
         response = await web.get(path.replace("NS", name))
-        answers.append([path, response.status_code, _headers(response), response.text])
+        answers.append([path, response.status_code, _headers(response), _without_age(response.text)])
     for method, path, body in CHANGES:
         given = json.loads(json.dumps(body).replace("NS", name))
         response = await web.request(method, path.replace("NS", name), json=given)
         answers.append([method, path, response.status_code, _headers(response), response.text])
+    for path, fields in FORMS:
+        origin = {"Origin": str(web.base_url).rstrip("/")}
+        response = await web.post(path.replace("NS", name), data=fields, headers=origin)
+        answers.append(["POST", path, response.status_code, _headers(response), response.text])
     return answers
+
+
+def _without_age(text: str) -> str:
+    """A page without words such as "5 seconds ago"."""
+    return re.sub(r"(<time [^>]*>)[^<]*", r"\1", text)
 
 
 def _headers(response: httpx2.Response) -> dict[str, str]:
@@ -297,6 +335,9 @@ async def _said(wire: Wire, path: str, name: str) -> list[Any]:
 async def _everything(running: Running, token: str | None, mode: str) -> str:
     answers: list[Any] = []
     async with running.raw(token) as web:
+        with fail_after(20):
+            while "not searched" in (await web.get("/")).text:  # the page shows more when the skill was examined
+                continue
         answers += await _asked(web, "hidden")
     for path in QUESTIONS:
         async with running.mcp(token, mode, path) as wire:

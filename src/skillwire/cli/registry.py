@@ -80,8 +80,9 @@ async def _serve_http(
     from skillwire.bootstrap import open_registry
     from skillwire.registry.app import RegistryOptions, make_administrator
     from skillwire.server.http import HttpServer, listen
+    from skillwire.web.registry.site import registry_page
 
-    options = RegistryOptions(settings, arguments.name, public_url=arguments.public_url)
+    options = RegistryOptions(settings, arguments.name, public_url=arguments.public_url, page=registry_page)
     with listen(*address) as listener:
         async with open_registry(arguments.database, folder_of(arguments), options) as registry:
             token = None if settings.admins else await make_administrator(registry.store, only_first=True)

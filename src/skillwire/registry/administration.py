@@ -199,9 +199,38 @@ def note_token_use(session: Session, used: TokenInfo, now: float) -> None:
     )
 
 
-def remove_expired_tokens(session: Session, now: float) -> int:
-    """Remove expired tokens; how many."""
-    return session.run("DELETE FROM token WHERE expires_at IS NOT NULL AND expires_at <= ?", now)
+def open_session(session: Session, token: str, secret_digest: str, expires_at: float) -> None:
+    """Store a browser session of a token."""
+    session.run(
+        "INSERT INTO browser_session (secret_digest, token_id, expires_at)"
+        " SELECT ?, id, ? FROM token WHERE id = ?",
+        secret_digest,
+        expires_at,
+        token,
+    )
+
+
+def session_token(session: Session, secret_digest: str, now: float) -> TokenInfo | None:
+    """The valid token of a browser session."""
+    found = session.row(
+        f"SELECT {records.TOKEN_COLUMNS} FROM token WHERE (expires_at IS NULL OR expires_at > ?) AND id ="
+        " (SELECT token_id FROM browser_session WHERE secret_digest = ? AND expires_at > ?)",
+        now,
+        secret_digest,
+        now,
+    )
+    return None if found is None else records.token_from_row(*found)
+
+
+def close_session(session: Session, secret_digest: str) -> None:
+    """End a browser session."""
+    session.run("DELETE FROM browser_session WHERE secret_digest = ?", secret_digest)
+
+
+def remove_expired(session: Session, now: float) -> int:
+    """Remove expired tokens and browser sessions; how many."""
+    ended = session.run("DELETE FROM browser_session WHERE expires_at <= ?", now)
+    return ended + session.run("DELETE FROM token WHERE expires_at IS NOT NULL AND expires_at <= ?", now)
 
 
 def trust(session: Session, actor: Actor, publisher: TrustedPublisher) -> int:

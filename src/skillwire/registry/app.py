@@ -55,7 +55,7 @@ class RegistryOptions:
     instructions: str | None = None
     public_url: str | None = None
     page_size: int = 100
-    page: PageMaker | None = None
+    page: Callable[[Registry], PageMaker] | None = None
     doors: Callable[[Registry], Sequence[Route]] = lambda _: ()
 
 
@@ -97,7 +97,7 @@ class Registry:
             http or HttpOptions(public_url=options.public_url, max_upload_bytes=LARGEST_BLOB),
             name=options.name,
             instructions=options.instructions,
-            page=options.page,
+            page=None if options.page is None else options.page(self),
             views=self.views,
             door=Door(
                 lambda app: IdentityLayer(app, self.identities, self.streams),

@@ -242,6 +242,10 @@ class RegistryStore(ABC):
         """One namespace, if this caller may read it."""
 
     @abstractmethod
+    async def counts(self, who: Identity, namespaces: Collection[str], most: int) -> Mapping[str, int]:
+        """The number of listed skills in each visible namespace that has some, counted up to ``most``."""
+
+    @abstractmethod
     async def actions(self, who: Identity, namespace: str) -> frozenset[Action]:
         """What a caller may do in a namespace; nothing if it may not know the namespace."""
 
@@ -337,6 +341,18 @@ class RegistryStore(ABC):
         """The valid token with this digest of its secret. Notes its use, at most once an hour."""
 
     @abstractmethod
+    async def open_session(self, token: str, secret_digest: str, expires_at: float) -> None:
+        """Store a browser session of the token with this id. It ends with its token, or before."""
+
+    @abstractmethod
+    async def session(self, secret_digest: str, now: float) -> TokenInfo | None:
+        """The valid token of a browser session. Notes its use, as ``token`` does."""
+
+    @abstractmethod
+    async def close_session(self, secret_digest: str) -> None:
+        """End a browser session."""
+
+    @abstractmethod
     async def trust(self, actor: Actor, publisher: TrustedPublisher) -> int:
         """Add a trusted publisher; its number."""
 
@@ -373,7 +389,7 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def tidy(self, now: float) -> int:
-        """Remove uploads that no version used within a day, and expired tokens; how many.
+        """Remove uploads that no version used within a day, and expired tokens and sessions; how many.
 
         Asking for ``missing`` digests counts as a use.
         """

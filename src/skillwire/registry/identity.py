@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from skillwire.registry.contract import RegistryStore, TrustedPublisher
+    from skillwire.registry.contract import RegistryStore, TokenInfo, TrustedPublisher
     from skillwire.registry.settings import Issuer
     from skillwire.registry.streams import TokenStreams
 
@@ -96,7 +96,13 @@ class Identities:
         return not token.token.startswith(TOKEN_PREFIX) or await self.holder(token.token, time.time()) is not None
 
     async def _of_registry_token(self, token: str, now: float) -> RegistryToken | None:
-        found = await self._store.token(digest_token(token), now)
+        return self._holder_of(await self._store.token(digest_token(token), now), token)
+
+    async def session_holder(self, secret: str, now: float) -> RegistryToken | None:
+        """The holder of the token of a browser session; ``None`` if it has ended."""
+        return self._holder_of(await self._store.session(digest_token(secret), now), "")
+
+    def _holder_of(self, found: TokenInfo | None, token: str) -> RegistryToken | None:
         if found is None:
             return None
         principals = frozenset({found.subject})

@@ -200,6 +200,20 @@ def namespaces(session: Session, who: Identity, after: str, limit: int) -> list[
     return [records.namespace_from_row(*row) for row in found]
 
 
+def counts(session: Session, who: Identity, names: Collection[str], most: int) -> dict[str, int]:
+    """The number of listed skills in each visible namespace, counted up to ``most``."""
+    seen, found = visible(who, "served"), dict[str, int]()
+    for name in dict.fromkeys(names):
+        [(found[name],)] = session.rows(
+            "SELECT count(*) FROM (SELECT 1 FROM served WHERE listed = 1 AND key = ?"
+            f" AND {seen.sql} LIMIT ?) AS part",
+            f"{name}/",
+            *seen.values,
+            most,
+        )
+    return {name: count for name, count in found.items() if count}
+
+
 def _chosen(ref: SkillRef) -> tuple[str, str]:
     """How to join the version of a reference, and the value for it."""
     if ref.version is None:

@@ -139,6 +139,15 @@ _KEYS: Final = {
 }
 
 
+# Who signed in to the pages, by the digest of the secret in the cookie. A session ends with its token.
+_SESSIONS: Final = (
+    "CREATE TABLE browser_session (secret_digest TEXT NOT NULL PRIMARY KEY,"
+    " token_id TEXT NOT NULL REFERENCES token ON DELETE CASCADE, expires_at REAL NOT NULL)",
+    "CREATE INDEX browser_session_of_token ON browser_session (token_id)",
+    "CREATE INDEX browser_session_by_end ON browser_session (expires_at)",
+)
+
+
 def _sqlite() -> Migration:
     triggers = [
         f"CREATE TRIGGER {refusal.table}_refusal_{number} BEFORE {refusal.change} ON {refusal.table} FOR EACH ROW"
@@ -210,5 +219,7 @@ def _postgres_types(table: str) -> str:
     return re.sub(r"\{id\}|\b(?:TEXT|INTEGER|REAL|BLOB)\b", lambda match: _TYPES[match[0]], table)
 
 
-SCHEMA: Final = Schema("registry", b"skwg", (_sqlite(),), (_postgres(),))
+SCHEMA: Final = Schema(
+    "registry", b"skwg", (_sqlite(), _SESSIONS), (_postgres(), tuple(_postgres_types(each) for each in _SESSIONS))
+)
 """Opened with ``SqliteDatabase`` or ``PostgresDatabase``."""

@@ -18,7 +18,7 @@ from skillwire.registry.contract import RegistryStore
 from skillwire.registry.visibility import actions_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from skillwire.registry.contract import (
         AuditLine,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         VersionLine,
     )
     from skillwire.registry.model import Action, Actor, Identity, Namespace, Role, SkillRef
-    from skillwire.store.database import Database
+    from skillwire.store.database import Database, Session
 
 
 class SqlRegistryStore(RegistryStore):
@@ -94,6 +94,10 @@ class SqlRegistryStore(RegistryStore):
     async def namespace(self, who: Identity, name: str) -> Namespace | None:
         """One namespace, if this caller may read it."""
         return await self._database.read(lambda session: administration.namespace(session, who, name))
+
+    async def counts(self, who: Identity, namespaces: Collection[str], most: int) -> Mapping[str, int]:
+        """The number of listed skills in each visible namespace, counted up to ``most``."""
+        return await self._database.read(lambda session: lookup.counts(session, who, namespaces, most))
 
     async def actions(self, who: Identity, namespace: str) -> frozenset[Action]:
         """What a caller may do in a namespace; nothing if it may not know the namespace."""
@@ -189,10 +193,27 @@ class SqlRegistryStore(RegistryStore):
 
     async def token(self, secret_digest: str, now: float) -> TokenInfo | None:
         """The valid token with this digest of its secret. Notes its use, at most once an hour."""
-        found = await self._database.read(lambda session: administration.token(session, secret_digest, now))
+        return await self._used(lambda session: administration.token(session, secret_digest, now), now)
+
+    async def _used(self, find: Callable[[Session], TokenInfo | None], now: float) -> TokenInfo | None:
+        found = await self._database.read(find)
         if found is not None and (found.last_used is None or found.last_used <= now - TOKEN_USE_SECONDS):
             await self._database.write(lambda session: administration.note_token_use(session, found, now))
         return found
+
+    async def open_session(self, token: str, secret_digest: str, expires_at: float) -> None:
+        """Store a browser session of the token with this id."""
+        await self._database.write(
+            lambda session: administration.open_session(session, token, secret_digest, expires_at)
+        )
+
+    async def session(self, secret_digest: str, now: float) -> TokenInfo | None:
+        """The valid token of a browser session. Notes its use, as ``token`` does."""
+        return await self._used(lambda session: administration.session_token(session, secret_digest, now), now)
+
+    async def close_session(self, secret_digest: str) -> None:
+        """End a browser session."""
+        await self._database.write(lambda session: administration.close_session(session, secret_digest))
 
     async def trust(self, actor: Actor, publisher: TrustedPublisher) -> int:
         """Add a trusted publisher; its number."""
@@ -229,9 +250,9 @@ class SqlRegistryStore(RegistryStore):
         return await self._database.read(lambda session: administration.readers(session, namespaces))
 
     async def tidy(self, now: float) -> int:
-        """Remove uploads that no version used within a day, and expired tokens; how many."""
+        """Remove uploads that no version used within a day, and expired tokens and sessions; how many."""
         return await self._database.write(
-            lambda session: uploads.tidy(session, now) + administration.remove_expired_tokens(session, now)
+            lambda session: uploads.tidy(session, now) + administration.remove_expired(session, now)
         )
 
     async def check(self) -> AsyncIterator[Fault]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from anyio import sleep_forever
 from mcp.server.auth.middleware.auth_context import auth_context_var
@@ -37,8 +38,38 @@ _MAX_SESSIONS = 1000
 _IDLE_SECONDS = 12 * 3600
 
 
-class Sessions:
-    """Browser sessions: tokens by the session id in the cookie. A session ends after twelve idle hours."""
+class Sessions(ABC):
+    """Browser sessions: who signed in, by the secret in the cookie.
+
+    ``same_site``: with "lax", a link from another site does not require a new sign-in.
+    """
+
+    cookie: str
+    same_site: ClassVar[Literal["lax", "strict"]] = "lax"
+    is_required: ClassVar[bool] = True  # whether callers without a token see nothing
+    ends: ClassVar[str]  # when a session ends, for the sign-in page
+
+    @abstractmethod
+    async def open(self, token: str) -> str | None:
+        """Open a session for ``token``. Returns its secret, or ``None`` if the token is unknown."""
+
+    @abstractmethod
+    async def close(self, name: str) -> None:
+        """End a session."""
+
+    @abstractmethod
+    async def user(self, scope: Scope) -> AuthenticatedUser | None:
+        """The user of the session in the cookie of a request."""
+
+    def name_in(self, scope: Scope) -> str:
+        """The secret in the cookie of a request, or an empty text."""
+        return Request(scope).cookies.get(self.cookie, "")
+
+
+class TokenSessions(Sessions):
+    """Sessions of one process: tokens by the session id in the cookie. They end after twelve idle hours."""
+
+    ends = "when you sign out, after twelve hours without use, and when the server restarts"
 
     def __init__(self, access: Access) -> None:
         self._verifier = Verifier(access)
@@ -55,13 +86,9 @@ class Sessions:
             self._tokens.popitem(last=False)
         return name
 
-    def close(self, name: str) -> None:
+    async def close(self, name: str) -> None:
         """End a session."""
         self._tokens.pop(name, None)
-
-    def name_in(self, scope: Scope) -> str:
-        """The session id in the cookie of a request, or an empty text."""
-        return Request(scope).cookies.get(self.cookie, "")
 
     async def user(self, scope: Scope) -> AuthenticatedUser | None:
         """The user of the session in the cookie of a request."""
@@ -71,7 +98,7 @@ class Sessions:
             return None
         holder = await self._verifier.verify_token(token)
         if holder is None or time.monotonic() - used > _IDLE_SECONDS:
-            self.close(name)
+            await self.close(name)
             return None
         self._tokens[name] = (token, time.monotonic())
         self._tokens.move_to_end(name)
@@ -79,7 +106,7 @@ class Sessions:
 
 
 class MountedPage(NamedTuple):
-    """A web application at ``paths``. It has ``sessions`` if callers need a token.
+    """A web application at ``paths``. It has ``sessions`` if callers can sign in.
 
     ``drain`` ends its event streams, which would stay open forever. ``run`` is its work in the background: it is
     started with the server, and cancelled when the server stops.
@@ -138,7 +165,8 @@ class Guard:
         if not isinstance(user, AuthenticatedUser) and self._sessions is not None:
             user = await self._sessions.user(scope)
         is_known = isinstance(user, AuthenticatedUser)
-        scope = {**scope, KNOWN: is_known or self._sessions is None}
+        is_open = self._sessions is None or not self._sessions.is_required
+        scope = {**scope, KNOWN: is_known or is_open}
         mounted_at.set(str(scope.get("root_path", "")).rstrip("/"))  # each request has its own context
         before = auth_context_var.set(user if isinstance(user, AuthenticatedUser) else None)
         try:

@@ -117,6 +117,7 @@ class SqliteDatabase(Database):
     def memory(cls, schema: Schema) -> SqliteDatabase:
         """Make a new database in memory, which ends with this object."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA foreign_keys = ON")  # as in a file
         migrate(connection, schema)
         database = cls(connection, "memory", schema)
         weakref.finalize(database, connection.close)  # it may not be closed, and nothing is lost

@@ -28,6 +28,7 @@ from skillwire import __version__
 from skillwire.amounts import counted, size_of
 from skillwire.errors import (
     ApprovalError,
+    ConflictError,
     FormatError,
     LimitError,
     NotFoundError,
@@ -73,6 +74,7 @@ _STATUSES: tuple[tuple[type[SkillwireError], int], ...] = (
     (NotFoundError, 404),
     (OriginError, 404),
     (FormatError, 400),
+    (ConflictError, 409),
     (VerificationError, 409),
     (LimitError, 413),
     (UpstreamError, 502),

@@ -242,6 +242,21 @@ class Paths:
         return list(dict.fromkeys(word for close in found for word in close))
 
 
+class Standing(NamedTuple):
+    """What a registry has stated about a version: its number, and whether it was withdrawn, as untrusted text."""
+
+    version: str = ""
+    yanked: str = ""
+    deprecated: str = ""
+    instead: str = ""
+
+
+def standing_of(entry: SkillEntry) -> Standing:
+    """What a registry has stated about the version of an entry, if it comes from one."""
+    meta = entry.meta.meta
+    return Standing(*(str(meta.get(f"dev.skillwire/{name}") or "")[:2_000] for name in Standing._fields))
+
+
 class CatalogRow(NamedTuple):
     """One skill in a list. ``snippet`` is the matching part of its text, if it was searched for."""
 
@@ -250,6 +265,7 @@ class CatalogRow(NamedTuple):
     snippet: Markup
     risk: Risk
     problems: int
+    is_deprecated: bool
 
 
 def list_row(entry: SkillEntry, examined: Examined | None, hit: Hit | None = None, query: str = "") -> CatalogRow:
@@ -262,6 +278,7 @@ def list_row(entry: SkillEntry, examined: Examined | None, hit: Hit | None = Non
         Markup("") if is_repeated else _with_marks(_short(snippet), query),
         review_entry(entry).risk if examined is None else examined.risk,
         0 if examined is None else len(examined.others),
+        bool(standing_of(entry).deprecated),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 import anyio
@@ -28,7 +28,7 @@ from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, path_in_skill, skill_md_uri
-from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, visible_problems
+from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, standing_of, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
 from skillwire.web.files import (
     FILE_HEADERS,
@@ -47,7 +47,7 @@ from skillwire.web.theme import PAGE_HEADERS, error_of, error_title, field_texts
 from skillwire.wire.extension import get_result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from markupsafe import Markup
     from starlette.requests import Request
@@ -56,23 +56,24 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry
     from skillwire.skill.uri import SkillUri
-    from skillwire.web.catalog.site import Site
+    from skillwire.web.catalog.site import Site, Work
+    from skillwire.web.events import Numbered
     from skillwire.web.files import Link, TreeNode
 
-    View = Callable[[Request], Awaitable[Response]]
+    View: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 MAX_FOUND = 50
 _MAX_PAGES = 10  # of search results
-_TABS = {"text": "SKILL.md", "files": "Files", "findings": "Findings", "install": "Install", "details": "Details"}
+TABS = {"text": "SKILL.md", "files": "Files", "findings": "Findings", "install": "Install", "details": "Details"}
 _MAX_QUERY = 1000
 _MAX_WALKED = 512
 _HINT = "it may have been moved or renamed; search for it"
 _MAX_ENTRY = 24_000
 
 
-def application(site: Site) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, None]]]:
+def application(site: Site, pages: CatalogPages | None = None) -> tuple[ASGIApp, Work]:
     """The web application of ``site``, and its work in the background."""
-    pages, sign_in = CatalogPages(site), SignIn(site)
+    pages, sign_in = pages or CatalogPages(site), SignIn(site)
 
     def signed_in(view: View) -> View:
         """``view`` for callers who may use the server; others get the sign-in page."""
@@ -87,16 +88,8 @@ def application(site: Site) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, N
 
     router = Router(
         [
-            Route("/", signed_in(pages.listing)),
-            Route("/search", signed_in(pages.search)),
-            Route("/connect", signed_in(pages.connect)),
-            Route("/problems", signed_in(pages.problems)),
-            Route("/events", signed_in(pages.events)),
-            Route("/skill/{path:path}", signed_in(pages.skill)),
-            Route("/entry/{path:path}", signed_in(pages.entry)),
-            Route("/file/{path:path}", signed_in(pages.file)),
-            Route("/raw/{path:path}", signed_in(pages.raw)),
-            Route("/zip/{path:path}", signed_in(pages.archive)),
+            *(Route(path, signed_in(view)) for path, view in pages.views.items()),
+            *(Route(path, signed_in(form), methods=["POST"]) for path, form in pages.forms.items()),
             Route("/sign-in", sign_in.form),
             Route("/sign-in", sign_in.submit, methods=["POST"]),
             Route("/sign-out", sign_in.sign_out, methods=["POST"]),
@@ -114,11 +107,14 @@ def application(site: Site) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, N
         return response
 
     app = ExceptionMiddleware(router, handlers=dict.fromkeys((SkillwireError, HTTPException, Exception), failed))
-    return (no_store(app) if site.needs_token else app), pages.run
+    return (no_store(app) if site.sessions is not None else app), pages.run
 
 
 class CatalogPages:
     """One method for each address."""
+
+    list_template = "catalog/list.html"
+    skill_template = "catalog/skill.html"
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -145,10 +141,35 @@ class CatalogPages:
         for paths in self._paths.values():
             paths.tell()
 
+    @property
+    def views(self) -> dict[str, View]:
+        """The pages by their paths."""
+        return {
+            "/": self.listing,
+            "/search": self.search,
+            "/connect": self.connect,
+            "/problems": self.problems,
+            "/events": self.events,
+            "/skill/{path:path}": self.skill,
+            "/entry/{path:path}": self.entry,
+            "/file/{path:path}": self.file,
+            "/raw/{path:path}": self.raw,
+            "/zip/{path:path}": self.archive,
+        }
+
+    @property
+    def forms(self) -> dict[str, View]:
+        """What forms are sent to. Those of a catalog change nothing."""
+        return {}
+
+    async def about(self, entry: SkillEntry) -> dict[str, Any]:  # noqa: ARG002 - for pages that know more
+        """What the page of a skill shows besides its entry."""
+        return {}
+
     async def listing(self, request: Request) -> Response:
         """The listed skills: filtered, sorted, by page. The first page also introduces the server."""
         block = "results" if "part" in request.query_params else ""
-        return self._site.page("catalog/list.html", block=block, **await self._listed(request))
+        return self._site.page(self.list_template, block=block, **await self._listed(request))
 
     async def search(self, request: Request) -> Response:
         """The results of ``search_skills``; with ``part``, only the HTML that replaces the results on the page."""
@@ -157,14 +178,13 @@ class CatalogPages:
         if not query and not block:
             return RedirectResponse(f"{self._site.base}/", 303)
         if not query:
-            return self._site.page("catalog/list.html", block=block, **await self._listed(request))
+            return await self.listing(request)
         page = min(ListFilter.of(request.query_params).page, _MAX_PAGES)
         found = await self._site.skills.search(query, page * MAX_FOUND + 1)
         shown = found[(page - 1) * MAX_FOUND : page * MAX_FOUND]
-        paths = self._paths.of(self._catalog)
-        self._examiner.ask(paths.catalog, [entry for _, entry in shown])
+        self._ask([entry for _, entry in shown])
         return self._site.page(
-            "catalog/list.html",
+            self.list_template,
             block=block,
             query=query,
             rows=[list_row(entry, self._examiner.known(entry), hit, query) for hit, entry in shown],
@@ -172,16 +192,15 @@ class CatalogPages:
             first=(page - 1) * MAX_FOUND + 1,
             total=len(found),
             has_more=len(found) > page * MAX_FOUND,
-            similar=[] if found else await paths.similar(query),
-            number=paths.number,
+            similar=[] if found else await self._similar(query),
+            number=self._changes.number,
         )
 
     async def events(self, request: Request) -> Response:
         """Announces changes of the skills that the caller may see."""
-        paths = self._paths.of(self._catalog)
         busy = Response("too many open pages\n", 503, PAGE_HEADERS)
         headers = {**PAGE_HEADERS, "Cache-Control": "no-store"}
-        return self._site.streams.response(request, paths, headers) or busy
+        return self._site.streams.response(request, self._changes, headers) or busy
 
     async def skill(self, request: Request) -> Response:
         """One skill, by tab: its text, its files, what was found in them, how to install it, and its entry."""
@@ -189,7 +208,7 @@ class CatalogPages:
         tab = request.query_params.get("tab", "")
         entry = await catalog.get_skill(self._skill_uri(request))
         files = await list_files(catalog, entry)
-        context: dict[str, Any] = {"tab": tab if tab in _TABS else "text", "tabs": _TABS, "files": files}
+        context: dict[str, Any] = {"tab": tab if tab in TABS else "text", "tabs": TABS, "files": files}
         examined = await self._examiner.examine(catalog, entry)
         context["problems"] = () if examined is None else examined.others
         review = await review_text(catalog, entry) if examined is None or tab == "findings" else None
@@ -210,8 +229,9 @@ class CatalogPages:
             body, error = await rendered_body(catalog, entry, site.base)
             context |= {"body": body, "error": error, "toc": table_of_contents(body)}
         return site.page(
-            "catalog/skill.html",
+            self.skill_template,
             entry=entry,
+            standing=standing_of(entry),
             root=str(parse_uri(entry.uri).parent),
             facts=field_texts(entry.frontmatter, indent=2),
             tree=self._tree(files),
@@ -219,6 +239,7 @@ class CatalogPages:
             modified=last_change(entry, files),
             origin=entry.meta.meta.get(ORIGIN),
             **context,
+            **await self.about(entry),
         )
 
     async def archive(self, request: Request) -> Response:
@@ -293,7 +314,7 @@ class CatalogPages:
         part, listing = await paths.page(wanted, self._examiner), await paths.listing()
         found = [await paths.catalog.peek_skill(uri) for uri in part.rows]
         entries = [entry for entry in found if entry is not None]
-        self._examiner.ask(paths.catalog, entries)
+        self._ask(entries)
         folders = listing.folders.get(wanted.under, {})
         sources = () if self._site.sources is None else self._site.sources()
         if self._site.needs_token:  # only those whose skills the caller sees
@@ -313,14 +334,32 @@ class CatalogPages:
     def _tree(self, files: Sequence[File]) -> list[TreeNode]:
         return file_tree((file.name, f"{self._site.base}/file/{quote(file.path)}") for file in files[:MAX_FILES])
 
+    def _ask(self, entries: Sequence[SkillEntry]) -> None:
+        """Examine the skills of a page next."""
+        self._examiner.ask(self._catalog, entries)
+
+    async def _similar(self, query: str) -> list[str]:
+        """Other words for a query without results."""
+        return await self._paths.of(self._catalog).similar(query)
+
     def _host_setups(self, request: Request) -> dict[str, Any]:
         site = self._site
         url = site.url_for(request)
         return {
             "url": url,
-            "hosts": host_setups(site.name, url, token=site.needs_token),
-            "token": site.needs_token,
+            "hosts": host_setups(site.name, url, token=self._sends_token),
+            "token": self._sends_token,
         }
+
+    @property
+    def _sends_token(self) -> bool:
+        """Whether a host of the caller has to send a token."""
+        return self._site.needs_token
+
+    @property
+    def _changes(self) -> Numbered:
+        """What changes when the skills of the caller do."""
+        return self._paths.of(self._catalog)
 
     def _skill_uri(self, request: Request) -> str:
         return parse_skill_path(request.path_params["path"].rstrip("/"), self._site.skills.scheme)

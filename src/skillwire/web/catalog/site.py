@@ -1,16 +1,17 @@
 """The catalog page of a server: its settings and addresses, sign-in, and its application.
 
 The pages are not imported before the first request, because that takes a while. On a server with access control a
-token is pasted once, and then there is a session cookie. Only forms of this page are accepted (``Origin`` is
-checked). The cookie is ``HttpOnly`` and ``SameSite``. After sign-in the browser goes to a path of this page only,
-and responses are not cached.
+token is pasted once, and then there is a session cookie, which is ``HttpOnly`` and ``SameSite``. It may be
+sent with a link from another site, because links change nothing: only forms do, and only those of this page are
+accepted (``Origin`` is checked). After sign-in the browser goes to a path of this page only, and responses are not
+cached.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
@@ -22,32 +23,29 @@ from skillwire.errors import FormatError, LimitError
 from skillwire.limits import KIB
 from skillwire.server.dialect import MCP_PATH
 from skillwire.server.http import route_path
-from skillwire.server.page import KNOWN, MountedPage, Sessions, caller_name, mounted_at
+from skillwire.server.page import KNOWN, MountedPage, TokenSessions, caller_name, mounted_at
 from skillwire.web.events import EventStreams
 from skillwire.web.theme import PAGE_HEADERS, page, prepare, read_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from typing import Literal
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.server.access import Access
     from skillwire.server.dialect import ServedSkills
-    from skillwire.server.page import SourceStatus
+    from skillwire.server.page import Sessions, SourceStatus
+
+    Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 _MAX_BYTES = 32 * KIB
 _MAX_FIELDS = 8
 _OWN_PATH = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]{0,2000}\Z")
-# Not "strict", because a link from another site would then require a new sign-in. Links change nothing: only forms
-# do, by POST, and their origin is checked.
-_SAME_SITE: Literal["lax"] = "lax"
 _WRONG = "Token not recognised. Check that you pasted all of it."
-_PAGES = ("/search", "/connect", "/problems", "/events", "/sign-in", "/sign-out")
+_PAGES = ("/search", "/connect", "/events", "/sign-in", "/sign-out")
 _FOLDERS = ("/skill", "/entry", "/file", "/raw", "/zip", "/static")
-# Paths below a page belong to the catalog too, so that an unknown one gets an error page.
-PATHS = ("/", *_PAGES, *(f"{path}/{{rest:path}}" for path in (*_PAGES, *_FOLDERS)))
+PAGES = (("skills", "/", "Skills"), ("connect", "/connect", "Connect"), ("problems", "/problems", "Problems"))
 _HOST = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?\Z")
 
 
@@ -63,6 +61,8 @@ class Site:
     unlisted: tuple[str, ...] = ()  # globs of paths
     sources: Callable[[], Sequence[SourceStatus]] | None = None  # the upstreams of a gateway
     streams: EventStreams = field(default_factory=EventStreams)
+    pages: Sequence[tuple[str, str, str]] = PAGES  # in the navigation: name, path and title
+    caller_pages: Sequence[tuple[str, str, str]] = ()  # those for callers who are signed in
 
     @property
     def base(self) -> str:
@@ -75,7 +75,7 @@ class Site:
     @property
     def needs_token(self) -> bool:
         """Whether callers need a token."""
-        return self.sessions is not None
+        return self.sessions is not None and self.sessions.is_required
 
     def url_for(self, request: Request) -> str:
         """The URL of the protocol as the caller reaches it."""
@@ -93,16 +93,28 @@ class Site:
             ours.add(f"{public.scheme}://{public.netloc}")
         return origin in ours and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
+    def refuse_form(self) -> Response:
+        """The page for a form that no page of this site sent."""
+        text = (
+            "If the server is behind a proxy, start it with --public-url. Otherwise reload the page and try again."
+        )
+        error = FormatError("form-foreign", "this form was not sent by a page of this server", text)
+        action = (f"{self.base}/", "Reload the page")
+        return self.page("message.html", status=403, title="Refused", error=error, action=action)
+
     def page(self, template: str, *, block: str = "", status: int = 200, **context: Any) -> Response:
         """Render ``template``, or one of its blocks, as a page of this site."""
+        caller = caller_name() if self.sessions is not None else ""
         common = {
             "base": self.base,
             "frame": "catalog/frame.html",
             "site": self.name,
             "about": (self.skills.server.instructions or "").strip(),
             "query": "",
+            "pages": (*self.pages, *(self.caller_pages if caller else ())),
             "needs_token": self.needs_token,
-            "caller": caller_name() if self.needs_token else "",
+            "sessions": self.sessions,
+            "caller": caller,
         }
         return page(template, block=block, status=status, **{**common, **context})
 
@@ -121,10 +133,23 @@ def catalog_page(
 
     ``unlisted`` are globs of paths that no page mentions, also if there is no skill at a path.
     """
-    sessions = None if access is None else Sessions(access)
+    sessions = None if access is None else TokenSessions(access)
     site = Site(skills, name, path, public_url, sessions, tuple(unlisted), sources)
-    app = _LazyApplication(site)
-    return MountedPage(app, PATHS, sessions, site.streams.end, app.run)
+
+    def create() -> tuple[ASGIApp, Work]:
+        from skillwire.web.catalog.pages import application
+
+        prepare("catalog/")
+        return application(site)
+
+    app = LazyApplication(create)
+    return MountedPage(app, paths_of("/problems"), sessions, site.streams.end, app.run)
+
+
+def paths_of(*more: str) -> Sequence[str]:
+    """The paths of an application with ``more`` pages. Those below a page belong to it: they get an error page."""
+    pages = (*_PAGES, *more)
+    return ("/", *pages, *(f"{path}/{{rest:path}}" for path in (*pages, *_FOLDERS)))
 
 
 def page_address(url: str, public_url: str | None) -> str:
@@ -134,16 +159,17 @@ def page_address(url: str, public_url: str | None) -> str:
     return f"{url.removesuffix(MCP_PATH)}/"
 
 
-class _LazyApplication:
+class LazyApplication:
     """Imports and creates the application in a thread at the first request, so that other requests do not wait."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, create: Callable[[], tuple[ASGIApp, Work]]) -> None:
+        self._create = create
         self._app: ASGIApp | None = None
-        self._run: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._run: Work | None = None
         self._created = anyio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
         if self._app is None:
             self._app, self._run = await to_thread.run_sync(self._create)
             self._created.set()
@@ -154,12 +180,6 @@ class _LazyApplication:
         await self._created.wait()
         if self._run is not None:
             await self._run()
-
-    def _create(self) -> tuple[ASGIApp, Callable[[], Coroutine[Any, Any, None]]]:
-        from skillwire.web.catalog.pages import application
-
-        prepare("catalog/")
-        return application(self._site)
 
 
 class SignIn:
@@ -183,9 +203,13 @@ class SignIn:
         return response
 
     async def form(self, request: Request) -> Response:
-        """The sign-in page; callers who are signed in go to the first page."""
-        home = f"{self._site.base}/"
-        return self._go(home) if request.scope.get(KNOWN, False) else self.ask(request, to=home)
+        """The sign-in page. It leads back to the page with the link; callers who are signed in go there."""
+        before = urlsplit(request.headers.get("referer", ""))
+        is_own = before.netloc == request.headers.get("host") and not before.path.endswith("/sign-in")
+        asked = f"{before.path}?{before.query}" if before.query else before.path
+        to = _own_path(asked if is_own else "", self._site.base)
+        is_in = caller_name() if self._site.sessions is not None else request.scope.get(KNOWN, False)
+        return self._go(to) if is_in else self.ask(request, to=to)
 
     async def submit(self, request: Request) -> Response:
         """Check the token, start a session, and go to the requested page."""
@@ -193,7 +217,7 @@ class SignIn:
         if sessions is None:
             return self._go(f"{self._site.base}/")
         if not self._site.is_own_form(request):
-            return self._foreign_form()
+            return self._site.refuse_form()
         try:
             form = dict(await read_form(request, _MAX_BYTES, _MAX_FIELDS))
         except LimitError:
@@ -207,7 +231,7 @@ class SignIn:
             name,
             path=self._site.base or "/",
             httponly=True,
-            samesite=_SAME_SITE,
+            samesite=sessions.same_site,
             secure=self._site.url_for(request).startswith("https:"),
         )
         return response
@@ -216,25 +240,17 @@ class SignIn:
         """End the session."""
         sessions = self._site.sessions
         if not self._site.is_own_form(request):
-            return self._foreign_form()
+            return self._site.refuse_form()
         response = self._go(f"{self._site.base}/")
         if sessions is not None:
-            sessions.close(sessions.name_in(request.scope))
+            await sessions.close(sessions.name_in(request.scope))
             response.delete_cookie(
-                sessions.cookie, path=self._site.base or "/", httponly=True, samesite=_SAME_SITE
+                sessions.cookie, path=self._site.base or "/", httponly=True, samesite=sessions.same_site
             )
         return response
 
     def _go(self, to: str) -> Response:
         return RedirectResponse(to, 303, headers=dict(PAGE_HEADERS))
-
-    def _foreign_form(self) -> Response:
-        text = (
-            "If the server is behind a proxy, start it with --public-url. Otherwise reload the page and try again."
-        )
-        error = FormatError("form-foreign", "this form was not sent by a page of this server", text)
-        action = (f"{self._site.base}/", "Reload the page")
-        return self._site.page("message.html", status=403, title="Refused", error=error, action=action)
 
 
 def no_store(app: ASGIApp) -> ASGIApp:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from skillwire.store.contract import LogLine
     from skillwire.web.desk.app import Desk
 
-_MAX_COMPARED = 50
+MAX_COMPARED = 50
 _MAX_FILES = 1000
 _MAX_EVENTS = 2000
 _COLOUR_SECONDS = 2.0  # for all files of a page
@@ -120,7 +120,12 @@ class Comparison:
 
 
 def compare_versions(
-    uri: str, old: Contents, new: Contents, before: Mapping[str, bytes], after: Mapping[str, bytes]
+    uri: str,
+    old: Contents,
+    new: Contents,
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    unknown: str = _NOT_KNOWN,
 ) -> Comparison:
     """Every added, removed or changed file, ``SKILL.md`` first, with a diff if both of its versions are known.
 
@@ -132,9 +137,9 @@ def compare_versions(
     for each in sorted(changed, key=lambda each: (each != uri, each)):
         path = path_in_skill(uri, each)
         is_known = (each not in old_files or path in before) and (each not in new_files or path in after)
-        if len(found) >= _MAX_COMPARED or not is_known:
+        if len(found) >= MAX_COMPARED or not is_known:
             kind = "added" if each not in old_files else "removed" if each not in new_files else "changed"
-            found.append(FileChange(path, kind, note=_NOT_KNOWN if not is_known else _TOO_MANY))
+            found.append(FileChange(path, kind, note=unknown if not is_known else _TOO_MANY))
             continue
         texts = before.get(path) if each in old_files else None, after.get(path) if each in new_files else None
         found.append(compare(path, *texts, in_colour=time.monotonic() < until))
