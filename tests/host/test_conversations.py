@@ -87,7 +87,7 @@ async def test_the_state_of_an_origin_has_its_address_its_error_and_a_hint(
     servers = {
         **CATALOG,
         "dead": "http://user:secret@127.0.0.1:9/mcp?key=secret",
-        "none": ["no-such-program", "secret"],
+        "none": ["no-such-program", "--token", "secret"],
     }
     with caplog.at_level(logging.WARNING, "skillwire.host"):
         async with SkillHost.open(servers=servers, folders={"mine": mine}, state=state) as host:
@@ -97,7 +97,7 @@ async def test_the_state_of_an_origin_has_its_address_its_error_and_a_hint(
     assert (found["acme"].address, found["acme"].dialect) == ("in memory: MemoryCatalog", "extension")
     assert (found["mine"].address, found["mine"].dialect) == (str(mine), "folder")
     assert (found["dead"].state, found["dead"].address) == ("unreachable", "http://…@127.0.0.1:9/mcp")
-    assert (found["none"].state, found["none"].address) == ("unreachable", "no-such-program")
+    assert (found["none"].state, found["none"].address) == ("unreachable", "no-such-program --token …")
     for label in ("dead", "none"):
         error = found[label].error
         assert error is not None
