@@ -1,7 +1,6 @@
-"""How long ours takes to start: to the first answer, cold and warm, beside hashing the tree and importing the SDK.
+"""How long ours takes to start: to the first answer, beside hashing the tree and importing the SDK.
 
-Cold: nothing is remembered of an earlier start (an empty home). Warm: the same home once more, an unchanged tree.
-What is on disk is in the system's cache in both cases, and for the floor.
+What is on disk is in the system's cache, for the floor too.
 """
 
 from __future__ import annotations
@@ -46,16 +45,15 @@ def hash_tree(root: Path) -> float:
 
 
 def measure_starts(tree: Tree, rounds: int) -> dict[str, list[float]]:
-    """Seconds, by turns: the floors, a cold start, a warm one."""
-    found: dict[str, list[float]] = {"hashing": [], "import mcp": [], "cold": [], "warm": []}
+    """Seconds, by turns: the floors, a start."""
+    found: dict[str, list[float]] = {"hashing": [], "import mcp": [], "start": []}
     hash_tree(tree.root)
     first = tree.skill_uris()[0]
     for turn in range(rounds):
         found["hashing"].append(hash_tree(tree.root))
         found["import mcp"].append(run_seconds(_IMPORTS["import mcp"]))
         with tempfile.TemporaryDirectory() as home:
-            for kind in ("cold", "warm"):
-                found[kind].append(start_seconds(ours(tree.root), first, home))
+            found["start"].append(start_seconds(ours(tree.root), first, home))
         say(f"starts, round {turn + 1} of {rounds}")
     return found
 
@@ -90,21 +88,11 @@ def _children_cpu() -> float:
 
 
 def start_goals(found: dict[str, list[float]], skills: int) -> list[Goal]:
-    """Cold ≤ 1.6 × (hashing + import). A warm start is measured without a goal."""
+    """A start ≤ 1.6 × (hashing + import)."""
     seconds = {name: Spread.of(values).median for name, values in found.items()}
     whole = seconds["hashing"] + seconds["import mcp"]
     size = f"{skills:,} skills"
-    return [
-        at_most(f"cold start to first answer, {size}", seconds["cold"], whole, 1.6, "s", "hashing + `import mcp`"),
-        Goal(
-            f"warm start, {size}",
-            f"{seconds['warm']:,.2f} s",
-            "the cold start",
-            seconds["warm"] / seconds["cold"],
-            "",
-            None,
-        ),
-    ]
+    return [at_most(f"start to first answer, {size}", seconds["start"], whole, 1.6, "s", "hashing + `import mcp`")]
 
 
 def import_goals(found: dict[str, list[float]]) -> list[Goal]:

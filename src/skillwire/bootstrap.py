@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.git import GitCatalog
-    from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects import DialectName
     from skillwire.client.servers import SkillPlace
     from skillwire.client.skills import SkillsClient
@@ -45,6 +44,9 @@ P = TypeVar("P", bound="SkillPlace")
 
 Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
 """Asks the user before a server from a file of the project is used: file, label and entry (Z1)."""
+
+Progress: TypeAlias = Callable[[], AbstractContextManager[Callable[[int], None]]]
+"""Shows a running count of skills."""
 
 SignIn: TypeAlias = Callable[[str], str | None]
 """Returns the token that the user has stored for the registry at a URL."""
@@ -67,18 +69,14 @@ def read_folders(
     prefix: str = "",
     unlisted: Sequence[str] = (),
     scheme: str = DEFAULT_SCHEME,
-    cache: Path | None = None,
 ) -> Catalog:
     """Read the folders and archives at ``paths`` into one catalog. Several get their names as labels.
 
     Skills whose path, including the prefix, matches one of the globs in ``unlisted`` are served but not listed.
-    With a scan cache, the next start reads only changed files. Git repositories among ``paths`` are fetched when
-    they are first used.
+    Git repositories among ``paths`` are fetched when they are first used.
     """
     from skillwire.catalog.archive import local_catalog
-    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.git import GitCatalog
-    from skillwire.catalog.scan_cache import load_cached
     from skillwire.catalog.union import CombinedCatalog, Mount, unique_labels
 
     def describe(path: str, meta: SkillMeta) -> SkillMeta:
@@ -94,10 +92,9 @@ def read_folders(
         for path in paths
     ]
     for catalog in catalogs:
-        if isinstance(catalog, DirectoryCatalog):
-            load_cached(catalog, cache, progress)
-        elif not isinstance(catalog, GitCatalog):
-            catalog.load()
+        if not isinstance(catalog, GitCatalog):
+            with progress() as count:
+                catalog.load(count)
     if len(catalogs) == 1 and not prefix:
         return catalogs[0]
     labels = unique_labels(

@@ -20,7 +20,6 @@ from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.memory import MemoryCatalog
 from skillwire.catalog.safe_open import is_ignored, read_below, stamped
 from skillwire.catalog.scan import Scan
-from skillwire.catalog.scan_cache import ScanConditions, decode, encode
 from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, read_settings
 from skillwire.catalog.snapshot import LoadedCatalog, ReadFolder, Snapshot
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
@@ -64,23 +63,6 @@ class DirectoryCatalog(LoadedCatalog):
         self._given = os.fspath(root)
         self.root = Path(os.path.realpath(root))
         self._settings = FolderSettings()
-        self._cached_scan: dict[str, ReadFolder] = {}
-
-    def use_cached_scan(self, lines: Iterable[bytes]) -> None:
-        """Use a cached scan, so that ``load`` reads only files that changed since. Call it before ``load``."""
-        cached = decode(lines, self._conditions(self._base_now())) if not self._loaded else None
-        if cached is not None:
-            self._cached_scan = cached
-            self._snapshot, _ = Snapshot().updated((), cached)
-
-    @property
-    def is_as_cached(self) -> bool:
-        """Whether the scan found nothing that differs from the cached one."""
-        return self._snapshot.all_found() == self._cached_scan  # fast: most values are the same objects
-
-    def scan_lines(self) -> Iterator[bytes]:
-        """The result of the scan, for ``use_cached_scan``. ``ValueError`` if JSON cannot express it."""
-        return encode(self._snapshot.all_found(), self._conditions(self.base))
 
     def _meta_of(self, path: str) -> SkillMeta:
         meta = self._settings.about(path)
@@ -95,12 +77,6 @@ class DirectoryCatalog(LoadedCatalog):
         if root.problems == problems:
             return snapshot
         return snapshot.updated((), {"": replace(root, problems=problems)})[0]
-
-    def _conditions(self, base: str) -> ScanConditions:
-        return ScanConditions(str(self.root), base, self._scheme, self._limits)
-
-    def _base_now(self) -> str:
-        return self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
 
     def demand_root(self) -> None:
         """Raise ``NotFoundError`` if the folder does not exist."""
@@ -156,7 +132,7 @@ class DirectoryCatalog(LoadedCatalog):
         return (await self._current()).ignored()
 
     def _reload(self, on_skill: Callable[[int], None] | None = None) -> Change:
-        base = self._base_now()
+        base = self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
         moved = self._loaded and base != self.base
         self.base = base
         self._settings = read_settings(str(self.root), self._limits)

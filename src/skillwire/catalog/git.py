@@ -29,7 +29,6 @@ from skillwire.catalog.git_process import GitProcess, bytes_below
 from skillwire.catalog.git_source import GitSource, parse_git_source
 from skillwire.catalog.memory import name_in
 from skillwire.catalog.scan import printable
-from skillwire.catalog.scan_cache import cache_folder
 from skillwire.catalog.snapshot import files_by_skill
 from skillwire.errors import LimitError, NotFoundError, SkillwireError, StoreError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
@@ -224,7 +223,7 @@ class GitCatalog(StoredCatalog):
         self.commit: str | None = None  # the commit that is served
         self._ahead: Mapping[str, bytes] = {}  # new bytes by object id, while the catalog is loaded
         self.repository = GitRepository(
-            self.source, cache_folder("git") if cache is None else Path(cache), limits=limits
+            self.source, _default_cache() if cache is None else Path(cache), limits=limits
         )
 
     async def follow(self) -> None:
@@ -273,6 +272,11 @@ class GitCatalog(StoredCatalog):
             return self.source.name
         data = await self.repository.read_all([head.blob], size=head.size)
         return name_in(data[head.blob], self._limits) or self.source.name
+
+
+def _default_cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "skillwire" / "git"
 
 
 def _skipped(path: str, kind: str) -> Diagnostic:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         help="native: list the tools, prompts and resources of skills also while the skills are inactive",
     ),
     flag("--no-watch", help="do not watch for changes; reads are still correct"),
-    flag("--no-remember", help="read all files at every start, and keep no scan cache"),
     *SERVING_OPTIONS,
     examples="""\
   skillwire serve ./skills                              on stdio, for an agent that starts it
@@ -119,9 +118,7 @@ def _settings(arguments: Arguments) -> ServerSettings:
 
 
 def _read(arguments: Arguments, printer: Printer) -> Catalog:
-    """Read the folders, using the scan cache."""
     from skillwire.bootstrap import read_folders
-    from skillwire.catalog.scan_cache import cache_folder
 
     return read_folders(
         arguments.paths,
@@ -129,7 +126,6 @@ def _read(arguments: Arguments, printer: Printer) -> Catalog:
         prefix=arguments.prefix.strip("/"),
         unlisted=arguments.unlisted,
         scheme=arguments.scheme,
-        cache=None if arguments.no_remember else cache_folder("folders"),
     )
 
 

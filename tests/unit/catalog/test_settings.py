@@ -170,17 +170,6 @@ async def test_a_path_without_a_skill_is_reported_as_long_as_there_is_none(tmp_p
 
 
 @rule("R4")
-async def test_a_cached_scan_is_served_as_the_file_says(tmp_path: Path) -> None:
-    root = folder(tmp_path, GOOD + "[skills.gone]\n")
-    lines = list(loaded(root).scan_lines())
-    catalog = DirectoryCatalog(root)
-    catalog.use_cached_scan(lines)
-    catalog.load()
-    assert catalog.snapshot().keys == ["acme/pay"]
-    assert references(catalog) == [("settings-unmatched", "")]
-
-
-@rule("R4")
 async def test_check_and_serve_report_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = folder(tmp_path, '[skills.draft]\nlisted = "no"\n[skills.gone]\n')
     report = Checker(str(root)).run()
