@@ -338,7 +338,7 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "store/sql.py",
+        "store/store.py",
         "tests/contracts/test_store_contract.py tests/contracts/test_store_questions.py",
         (
             "sqlite-denial-ends-an-approval-of-other-content",

@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
+from skillwire.errors import LimitError
 from skillwire.skill.approval import fingerprint
-from skillwire.store.contract import (
+from skillwire.store.records import (
     DECISIONS,
     KEPT_SECONDS,
     MOST_QUESTIONS,
@@ -20,10 +21,10 @@ from skillwire.store.contract import (
     LogLine,
     Question,
     SeenEntries,
-    Store,
     StoredOrigin,
+    question_row,
 )
-from skillwire.store.sql import question_to_text, too_many_questions
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 class ModelStore(Store):
     """Everything is in dictionaries. No method awaits anything, so each call is atomic."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # no database
         self._origins: dict[str, StoredOrigin] = {}
         self._entries: dict[str, SeenEntries] = {}
         self._approvals: dict[tuple[str, str], Approval] = {}
@@ -148,13 +149,13 @@ class ModelStore(Store):
         return [_copy_of_line(newest[key]) for key in sorted(newest)]
 
     async def put_question(self, question: Question) -> None:
-        question_to_text(question)  # the same size limit as in a database
+        question_row(question)  # the same size limit as in a database
         for key, known in list(self._questions.items()):
             kept = KEPT_SECONDS if key in self._answers else 0.0
             if known.waits_until + kept <= question.asked_at:
                 await self.withdraw_question(key)
         if len(self._questions) - len(self._answers) >= MOST_QUESTIONS:
-            raise too_many_questions()
+            raise LimitError("questions-too-many", "too many questions are waiting", "answer some")
         self._questions.setdefault(question.id, question)
         self._version += 1
 

@@ -85,8 +85,8 @@ from skillwire.skill.review import Review as Review
 from skillwire.skill.review import Risk as Risk
 from skillwire.skill.uri import SkillUri as SkillUri
 from skillwire.skill.verify import VerifiedFile as VerifiedFile
-from skillwire.store.contract import Question as Question
-from skillwire.store.contract import Store as Store
+from skillwire.store.records import Question as Question
+from skillwire.store.store import Store as Store
 from skillwire.wire.extension import Freshness as Freshness
 
 if TYPE_CHECKING:  # these exist for type checkers only

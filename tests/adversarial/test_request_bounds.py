@@ -17,7 +17,7 @@ from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.http_protocol import ChunkedTransport, Connections
 from skillwire.server.skills import Skills, build_server
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 from skillwire.web.desk.app import DeskServer
 from trees import small_tree, write_tree
 
@@ -93,7 +93,7 @@ async def serving(
 ) -> AsyncIterator[Served]:
     listener = listen("127.0.0.1", 0)
     if kind == "ui":
-        config = DeskServer(SkillHost(MemoryStore()), listener).config(limits)
+        config = DeskServer(SkillHost(Store.memory()), listener).config(limits)
     else:
         skills = Skills(write_tree(folder / "skills", small_tree()), watch=False)
         replay = 0 if kind == "serve without replay" else MIB

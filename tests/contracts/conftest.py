@@ -35,8 +35,8 @@ from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.place import open_database
-from skillwire.store.sql import MemoryStore, SqlStore
 from skillwire.store.sqlite import SqliteDatabase
+from skillwire.store.store import Store
 from skillwire.testing import Sample
 from trees import files_of, small_tree, write_tree
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from databases import TestDatabases
     from skillwire import Catalog
     from skillwire.registry.contract import RegistryStore
-    from skillwire.store.contract import Store
 
 TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]
 
@@ -222,7 +221,7 @@ async def of_upstream(
     inner = MemoryCatalog(skills())
     cache = ContentCache(tmp_path / "cache", forbidden=[])
     link = ServerLink("acme", build_server(Skills(inner)))
-    catalog = RemoteCatalog(link, store=MemoryStore(), cache=cache, allow_unverified=True, prepare=prepare_entry)
+    catalog = RemoteCatalog(link, store=Store.memory(), cache=cache, allow_unverified=True, prepare=prepare_entry)
     outer = around(catalog)
 
     async def put(skill: Skill) -> None:
@@ -248,7 +247,7 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
     """The chain of a gateway, before its URIs are mapped below a label."""
 
     def around(catalog: RemoteCatalog) -> Catalog:
-        store = MemoryStore()
+        store = Store.memory()
 
         def uri_map() -> UriMap:
             return UriMap(home="skill")
@@ -306,7 +305,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "empty.db"
 
     async def make() -> None:
-        await (await SqlStore.open(path, patience=60)).close()
+        await (await Store.open(path, patience=60)).close()
 
     anyio.run(make)
     return path
@@ -315,13 +314,13 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=["memory", "model", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
-        store: Store = MemoryStore()
+        store: Store = Store.memory()
     elif request.param == "model":
         store = ModelStore()
     elif request.param == "postgres":
-        store = await SqlStore.open(request.getfixturevalue("postgres_store"))
+        store = await Store.open(request.getfixturevalue("postgres_store"))
     else:
-        store = await SqlStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
+        store = await Store.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
     yield store
     await store.close()
 

@@ -17,13 +17,12 @@ from model_store import ModelStore
 from rules import rule
 from skillwire.skill.approval import EXECUTE, Approval, contents_of, covers
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
-from skillwire.store.contract import Answered, LogLine, Question, SeenEntries, StoredOrigin
-from skillwire.store.sql import SqlStore
+from skillwire.store.records import Answered, LogLine, Question, SeenEntries, StoredOrigin
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from skillwire.store.contract import Store
 
 pytestmark = pytest.mark.anyio
 
@@ -482,7 +481,7 @@ def test_a_store_agrees_with_the_model_after_any_history(
     async def live() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = shutil.copy(empty_store, Path(folder) / "store.db")
-            model, disk = ModelStore(), await SqlStore.open(path, patience=60)
+            model, disk = ModelStore(), await Store.open(path, patience=60)
             try:
                 for step in history:
                     assert await take(model, step) == await take(disk, step)

@@ -14,8 +14,8 @@ from skillwire.errors import LimitError
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
 from skillwire.skill.entry import DYNAMIC, Partial, SkillEntry, build_entry
 from skillwire.skill.hidden import HiddenFind, HiddenKind
-from skillwire.store import sql
-from skillwire.store.contract import (
+from skillwire.store import store as database_store
+from skillwire.store.records import (
     KEPT_SECONDS,
     LARGEST_QUESTION,
     Answered,
@@ -28,7 +28,7 @@ from skillwire.store.contract import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +106,7 @@ async def test_only_so_many_questions_are_open_and_expired_ones_do_not_count(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An asker that runs wild locks nobody out for long."""
-    for module in (model_store, sql):
+    for module in (model_store, database_store):
         monkeypatch.setattr(module, "MOST_QUESTIONS", 8)
     for number in range(8):
         await store.put_question(question(str(number)))

@@ -13,10 +13,10 @@ import anyio
 
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
-from skillwire.store.contract import Answered, LogLine
+from skillwire.store.records import Answered, LogLine
 from skillwire.store.schema import HOST_SCHEMA
-from skillwire.store.sql import SqlStore
 from skillwire.store.sqlite import SqliteDatabase, migrate
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,7 +42,7 @@ def say(text: object) -> None:
 
 async def write(path: str, worker: str, count: str) -> None:
     """Approve, and take every third approval back. Whatever was said has been acknowledged."""
-    store = await SqlStore.open(path, patience=PATIENCE)
+    store = await Store.open(path, patience=PATIENCE)
     say("ready")
     sys.stdin.readline()
     for n in range(int(count)):
@@ -62,7 +62,7 @@ async def write_by_half(path: str, what: str, statement: str) -> None:
             say("ready")
             sys.stdin.readline()
 
-    store = await SqlStore.open(path)
+    store = await Store.open(path)
     assert isinstance(store.database, SqliteDatabase)
     assert store.database._connection is not None
     store.database._connection.set_trace_callback(halt)
@@ -77,7 +77,7 @@ async def open_each() -> None:
     say("ready")
     for path in sys.stdin:
         try:
-            store = await SqlStore.open(path.strip(), patience=PATIENCE)
+            store = await Store.open(path.strip(), patience=PATIENCE)
             await store.log(LogLine("read", "acme", "", str(os.getpid()), 1.0))
             await store.close()
             say("used")
@@ -87,7 +87,7 @@ async def open_each() -> None:
 
 async def answer_each(path: str, who: str) -> None:
     """Answer each question whose id comes in, and say whether that was the answer."""
-    store = await SqlStore.open(path, patience=PATIENCE)
+    store = await Store.open(path, patience=PATIENCE)
     say("ready")
     for key in sys.stdin:
         say(await store.answer_question(key.strip(), Answered(yes=True, by=who, at=1.0)))
@@ -124,7 +124,7 @@ async def use(path: str, user: str = "") -> None:
         os.setgid(int(user))
         os.setuid(int(user))
     try:
-        store = await SqlStore.open(path, patience=1)
+        store = await Store.open(path, patience=1)
         try:
             say(f"{len(await store.approvals())} approvals")
             await store.log(LogLine("read", "acme", "", "ada", 1.0))

@@ -26,7 +26,7 @@ from trees import skill_md, write_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
 
 FLAT = "skill://flat/SKILL.md"
 STATE = ["--state", "state"]

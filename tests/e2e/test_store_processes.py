@@ -24,9 +24,9 @@ from e2e.store_worker import LATER, approval, line
 from e2e.talking import PATIENCE, kill_group
 from rules import rule
 from skillwire.skill.entry import build_entry
-from skillwire.store.contract import Answered, LogLine, Question, SeenEntries
+from skillwire.store.records import Answered, LogLine, Question, SeenEntries
 from skillwire.store.schema import HOST_SCHEMA
-from skillwire.store.sql import SqlStore
+from skillwire.store.store import Store
 from starting import python_command
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def look(path: Path) -> tuple[list[Approval], list[LogLine]]:
     """All approvals and all lines, by a process that comes later."""
 
     async def ask() -> tuple[list[Approval], list[LogLine]]:
-        store = await SqlStore.open(path)
+        store = await Store.open(path)
         try:
             return list(await store.approvals()), list(await store.lines(limit=100_000))
         finally:
@@ -124,7 +124,7 @@ def made(path: Path) -> Path:
     """A store with one approval."""
 
     async def make() -> None:
-        store = await SqlStore.open(path)
+        store = await Store.open(path)
         await store.put_approval(approval("ada", 0), line("approved", "ada", 0))
         await store.put_entries("acme", SeenEntries((), 1.0))
         await store.close()
@@ -181,7 +181,7 @@ def test_of_processes_that_answer_at_once_one_is_first_and_others_notice(path: P
     """The asker learns the answer of the one who was told that theirs is it."""
 
     async def ask_all(processes: list[Process]) -> None:
-        store = await SqlStore.open(path)
+        store = await Store.open(path)
         entry = build_entry("flat", {"name": "flat", "description": "x"}, [("SKILL.md", f"sha256:{0:064}", 1)])
         for number in range(8):
             await store.put_question(Question(str(number), "load", "acme", entry, "test", 0.0, 2.0))

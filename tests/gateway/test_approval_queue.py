@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from interaction.conftest import Wire
     from skillwire.gateway.approval_queue import RequestedSkill
     from skillwire.gateway.gateway import Gateway
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
 
 pytestmark = pytest.mark.anyio
 YES, NO = Answer(yes=True, by="ada"), Answer(yes=False, by="ada")

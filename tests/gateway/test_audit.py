@@ -56,8 +56,8 @@ async def test_a_damaged_line_is_another_line(state: Path) -> None:
         await served(gateway)
     with closing(sqlite3.connect(state / "host.sqlite3")) as store, store:
         store.execute(
-            "INSERT INTO log (what, origin, uri, who, at, facts)"
-            " VALUES ('served', 'acme', 'skill://flat/SKILL.md', 'gateway', 1.0, '{')"
+            "INSERT INTO log (what, origin, uri, who, at, facts, kind)"
+            " VALUES ('served', 'acme', 'skill://flat/SKILL.md', 'gateway', 1.0, '{', '')"
         )
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
         await gateway.catalog.get_skill(FLAT)

@@ -14,7 +14,7 @@ from skillwire import MemoryCatalog
 from skillwire.catalog import safe_open
 from skillwire.gateway import upstream as provenance
 from skillwire.skill.approval import Approval, contents_of
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from trees import replace_file, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:

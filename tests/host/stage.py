@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skillwire.host.origins import Origin
     from skillwire.host.results import ToolResult
     from skillwire.skill import SkillEntry
-    from skillwire.store.contract import LogLine
+    from skillwire.store.records import LogLine
 
 SECONDS = 20
 YES, NO = Answer(yes=True), Answer(yes=False)

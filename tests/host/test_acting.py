@@ -17,7 +17,7 @@ from skillwire.host.approvals import Answer, Approvals, Policy, Rule, cannot_ask
 from skillwire.host.desk import question_of, request_of
 from skillwire.host.state import open_store
 from skillwire.skill.approval import EXECUTE
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from skillwire.host.desk import question_of, request_of
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
 from skillwire.skill.entry import Partial
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from host.stage import NO, YES, Person, hosting, make_dynamic, reference, rotate
 from rules import rule
 from skillwire import Answer, ApprovalRequest, MemoryCatalog, Policy, Rule, Skill, SkillHost
 from skillwire.host.state import open_store
-from skillwire.store.contract import StoredOrigin
 from skillwire.store.place import state_folder
+from skillwire.store.records import StoredOrigin
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, reference
 from rules import rule
 from skillwire.errors import StoreError
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from skillwire.host.desk import LIVES_SECONDS, ask_at_desk, give_answer, request
 from skillwire.skill.approval import EXECUTE
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import Answered, LogLine
-from skillwire.store.sql import MemoryStore
+from skillwire.store.records import Answered, LogLine
+from skillwire.store.store import Store
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from skillwire.host.results import ToolResult
     from skillwire.skill import SkillEntry
-    from skillwire.store.contract import Question, Store
+    from skillwire.store.records import Question
 
 pytestmark = pytest.mark.anyio
 FLAT = "skill://flat/SKILL.md"
@@ -376,7 +376,7 @@ async def test_a_question_is_renewed_while_its_asker_lives(
 @rule("A1")
 async def test_a_store_of_ones_own_will_do(host: StagedHost) -> None:
     """And whoever asks hears when there is something to answer."""
-    store, heard = MemoryStore(), list["Question"]()
+    store, heard = Store.memory(), list["Question"]()
     ask = ask_at_desk(store, by="an agent", when_asked=heard.append)
     answers: list[Answer] = []
 
@@ -395,7 +395,7 @@ async def test_a_store_of_ones_own_will_do(host: StagedHost) -> None:
 @rule("B1", "B3")
 async def test_what_is_refused_by_the_store_is_refused(host: StagedHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent is told, and does not wait for what nobody can see."""
-    monkeypatch.setattr("skillwire.store.sql.MOST_QUESTIONS", 0)
+    monkeypatch.setattr("skillwire.store.store.MOST_QUESTIONS", 0)
     assert reference(await load(host))[0] == "questions-too-many"
 
 

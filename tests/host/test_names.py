@@ -17,7 +17,7 @@ from skillwire.host.origins import Names, OriginRegistry
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill import digest_of, format_uri
 from skillwire.skill.entry import Resource, SkillEntry
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -225,7 +225,7 @@ def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str,
 )
 def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
     """It stands before names, in paths and in the model's context."""
-    origins = OriginRegistry(MemoryStore(), DEFAULT_LIMITS, lambda: None)
+    origins = OriginRegistry(Store.memory(), DEFAULT_LIMITS, lambda: None)
     with pytest.raises(OriginError) as caught:
         origins.add_folder(label, tmp_path)
     assert (caught.value.reference, bool(caught.value.hint)) == ("origin-invalid", True)
@@ -234,7 +234,7 @@ def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -
 @rule("O1", "N1")
 def test_two_origins_cannot_have_one_label(tmp_path: Path) -> None:
     """The second does not replace the first."""
-    origins = OriginRegistry(MemoryStore(), DEFAULT_LIMITS, lambda: None)
+    origins = OriginRegistry(Store.memory(), DEFAULT_LIMITS, lambda: None)
     first = origins.add_folder("mine", tmp_path)
     with refused(OriginError, "origin-taken", "O1"):
         origins.add_folder("mine", tmp_path)

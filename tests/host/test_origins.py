@@ -14,14 +14,14 @@ from host.stage import SECONDS, Person, StagedHost, hosting
 from rules import rule
 from skillwire.client.connection import pause_before
 from skillwire.errors import OriginError, StoreError
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire.limits import Limits
-    from skillwire.store.contract import SeenEntries
+    from skillwire.store.records import SeenEntries
 
 pytestmark = pytest.mark.anyio
 
@@ -228,7 +228,7 @@ async def test_a_server_is_added_while_the_host_runs(server: HostileServer, stat
 @rule("O1")
 async def test_a_host_that_is_closed_takes_no_server() -> None:
     with pytest.raises(OriginError) as caught:
-        await StagedHost(MemoryStore()).add_server("one", NOWHERE)
+        await StagedHost(Store.memory()).add_server("one", NOWHERE)
     assert caught.value.reference == "host-closed"
 
 
@@ -318,7 +318,7 @@ async def test_a_server_that_connects_and_never_lists_is_not_asked_without_pause
         assert host.state("one") == "unreachable"
 
 
-class FullStore(MemoryStore):
+class FullStore(Store):
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
         raise StoreError("store-full", "the disk is full", "free some space")
 
@@ -326,7 +326,7 @@ class FullStore(MemoryStore):
 @rule("L2")
 async def test_a_full_disk_does_not_make_a_server_unreachable(server: HostileServer) -> None:
     """What it lists is known in this run; only the next one will not know it at once."""
-    host = StagedHost(FullStore())
+    host = StagedHost(FullStore.memory())
     async with server.serving() as target, host.connected({"one": target}):
         await host.calm("one")
         assert (host.state("one"), [skill.name for skill in host.names.skills]) == ("complete", ["flat"])

@@ -9,7 +9,7 @@ import pytest
 from skillwire.adapters import harmless_names
 from skillwire.errors import FormatError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 
 RULES: list[dict[str, Any]] = [{"decision": "decline"}, {"decision": "Allow"}, {"decision": "deny", "kind": "lod"}]
 
@@ -46,7 +46,7 @@ def test_only_a_list_of_rules_makes_a_policy(rules: Any) -> None:
 @pytest.mark.parametrize("policy", [[Rule("deny")], "deny"])
 def test_only_a_policy_is_a_policy(policy: Any) -> None:
     with pytest.raises(TypeError, match="Policy"):
-        Approvals(MemoryStore(), policy)
+        Approvals(Store.memory(), policy)
 
 
 def test_text_is_no_list_of_names() -> None:

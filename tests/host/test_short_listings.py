@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from adversarial.adversary import HostileServer
     from skillwire.host.approvals import ApprovalRequest
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
 
     Speak = Callable[..., None]
 

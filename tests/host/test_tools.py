@@ -12,7 +12,7 @@ from rules import rule
 from skillwire.errors import FormatError
 from skillwire.host.context import LIST, LOAD, READ, ToolShape, tool_definitions
 from skillwire.lowlevel import READ_RESOURCE_TOOL, READ_SKILL_TOOL
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +114,7 @@ def test_the_tools_are_marked_as_reading_only() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_host_gives_out_what_it_answers_to(shape: ToolShape) -> None:
     """Each tool that is offered is one that ``call`` knows."""
-    host = StagedHost(MemoryStore())
+    host = StagedHost(Store.memory())
     for tool in host.tools(shape):
         name, _, _ = parts_of(shape, tool)
         result = await host.call(name, CALLS[name])
@@ -126,7 +126,7 @@ async def test_a_host_gives_out_what_it_answers_to(shape: ToolShape) -> None:
 @pytest.mark.anyio
 async def test_a_tool_that_is_not_ours_is_refused() -> None:
     """With the names of those there are."""
-    result = await StagedHost(MemoryStore()).call("Load_Skill", {"name": "flat"})
+    result = await StagedHost(Store.memory()).call("Load_Skill", {"name": "flat"})
     assert result.refusal is not None
     assert result.refusal.reference == "tool-unknown"
     assert all(known in result.refusal.hint for known in NAMES)
@@ -137,7 +137,7 @@ async def test_a_tool_that_is_not_ours_is_refused() -> None:
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_argument_that_is_no_text_is_refused(name: str) -> None:
     """Models send what they like."""
-    result = await StagedHost(MemoryStore()).call(name, {"name": ["flat"], "path": 7})
+    result = await StagedHost(Store.memory()).call(name, {"name": ["flat"], "path": 7})
     assert result.refusal is not None
     assert result.refusal.reference == "argument-invalid"
 
@@ -148,7 +148,7 @@ async def test_an_argument_that_is_no_text_is_refused(name: str) -> None:
 @pytest.mark.parametrize("arguments", [{}, {"name": "x\ud800\x00" * 5000}], ids=["missing", "odd"])
 async def test_missing_and_odd_arguments_are_refused(name: str, arguments: dict[str, Any]) -> None:
     """Nothing breaks, and what is logged of it is short."""
-    host = StagedHost(MemoryStore())
+    host = StagedHost(Store.memory())
     result = await host.call(name, arguments)
     assert result.refusal is not None
     assert result.refusal.reference == "skill-unknown"

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry
     from skillwire.skill.approval import Approval
-    from skillwire.store.contract import LogLine, Store
+    from skillwire.store.records import LogLine
+    from skillwire.store.store import Store
 
 
 @verb(

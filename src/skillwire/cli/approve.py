@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry
     from skillwire.skill.approval import Approval
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 NOTE = option("--note", type=Line(may_be_empty=True), default="", metavar="TEXT", help="the reason, for the log")
 GRANT = repeated(

@@ -15,7 +15,8 @@ from skillwire.cli.printer import Printer, line, moment, short_digest
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from skillwire.store.contract import LogLine, Store
+    from skillwire.store.records import LogLine
+    from skillwire.store.store import Store
 
 _COLOURS = {
     "approved": "green",

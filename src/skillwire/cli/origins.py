@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from skillwire.host.origins import Origin
     from skillwire.skill import Diagnostic
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 _RESERVED = re.compile(r"local(-\d+)?\Z")
 _NAMES_SHOWN = 20
@@ -92,7 +92,7 @@ exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no re
 )
 async def _add(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.client.servers import address_of
-    from skillwire.store.contract import LogLine, StoredOrigin
+    from skillwire.store.records import LogLine, StoredOrigin
 
     label, settings = arguments.label, _settings(arguments)
     await _check_new(store, label, settings, arguments)

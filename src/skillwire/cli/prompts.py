@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
     from skillwire.skill.review import ExternalLink, Review
-    from skillwire.store.contract import LogLine, Question
+    from skillwire.store.records import LogLine, Question
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
 YES = ("y", "yes")

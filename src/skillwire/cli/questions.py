@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from skillwire.store.contract import Question, Store
+    from skillwire.store.records import Question
+    from skillwire.store.store import Store
 
 
 @verb(

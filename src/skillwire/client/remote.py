@@ -60,7 +60,7 @@ from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill_md
 from skillwire.store.content_cache import WriteBehind
-from skillwire.store.contract import SeenEntries
+from skillwire.store.records import SeenEntries
 from skillwire.telemetry import event, span
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from skillwire.client.skills import Listing
     from skillwire.skill import Resource, SkillEntry
     from skillwire.store.content_cache import ContentCache
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 CatalogState: TypeAlias = Literal["connecting", "complete", "partial", "stale", "unreachable"]
 Prepare: TypeAlias = "Callable[[SkillEntry, RemoteCatalog], SkillEntry]"

@@ -21,7 +21,7 @@ from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 QUESTION_SECONDS = 900.0
 _PAUSE_SECONDS = 60.0

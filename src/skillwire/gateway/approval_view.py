@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from skillwire.skill.approval import Approval
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 _REFRESH_SECONDS = 1.0
 

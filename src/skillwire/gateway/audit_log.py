@@ -14,11 +14,11 @@ import anyio
 
 from skillwire.errors import StoreError
 from skillwire.gateway.approval_queue import content_name
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 _MAX_WAITING = 10_000
 _MAX_KNOWN = 100_000

@@ -46,7 +46,7 @@ from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.hidden import one_line, spell_out
 from skillwire.skill.review import review_entry
 from skillwire.skill.uri import parse_uri, skill_md_uri
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from skillwire.wire.extension import SKILLS_GET
 from skillwire.wire.fallback import LOAD, READ
 from skillwire.wire.native import SKILLS_ACTIVATE

@@ -37,7 +37,7 @@ from skillwire.server.page import SourceStatus
 from skillwire.server.skills import Skills, ignore_problem
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.place import USER, expanded_state
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     import os
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from skillwire.server.page import PageMaker
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
-    from skillwire.store.contract import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ async def run_gateway(
         # Content can be large, so it is not in memory even then.
         with TemporaryDirectory(prefix="skillwire-") as folder:
             cache = ContentCache(Path(folder) / "cache", forbidden=list(plan.folders.values()))
-            async with _running(replace(plan, has_own_state=True), MemoryStore(), cache, limits) as gateway:
+            async with _running(replace(plan, has_own_state=True), Store.memory(), cache, limits) as gateway:
                 yield gateway
         return
     folders = list(plan.folders.values())

@@ -61,14 +61,14 @@ from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri
 from skillwire.skill.verify import VerifiedFile, verify_file
 from skillwire.store.content_cache import read_cached
-from skillwire.store.contract import SeenEntries
+from skillwire.store.records import SeenEntries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.store.content_cache import ContentCache
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 _RETRY_SECONDS = 30.0
 # Errors whose messages contain nothing of the upstream.

@@ -19,13 +19,14 @@ from skillwire.host.approvals import ASKED_TO, note_facts
 from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
 from skillwire.skill.entry import is_digest, parse_entry
 from skillwire.skill.uri import parse_uri, skill_root
-from skillwire.store.contract import DECISIONS, LogLine, newest_line
+from skillwire.store.records import DECISIONS, LogLine
+from skillwire.store.store import newest_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from skillwire.skill.approval import Contents
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 LARGEST_EXPORT = 64 * 1024 * 1024
 _FORMAT = 2

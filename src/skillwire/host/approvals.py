@@ -31,7 +31,8 @@ from skillwire.skill.approval import (
     has_contents,
 )
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import LogLine, newest_line
+from skillwire.store.records import LogLine
+from skillwire.store.store import newest_line
 from skillwire.telemetry import span
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 log = logging.getLogger("skillwire.host")
 

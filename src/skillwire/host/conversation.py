@@ -37,7 +37,7 @@ from skillwire.skill.approval import EXECUTE, granted_tool, has_contents, tool_g
 from skillwire.skill.entry import Partial, given_arguments
 from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from skillwire.telemetry import span
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from skillwire.host.loader import ApprovedSkill, Content
     from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry, SkillUri
-    from skillwire.store.contract import Happening
+    from skillwire.store.records import Happening
 
 log = logging.getLogger("skillwire.host")
 

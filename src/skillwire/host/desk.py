@@ -22,8 +22,9 @@ from skillwire.errors import ApprovalError
 from skillwire.host.approvals import Answer, ApprovalRequest, Approvals, review_command
 from skillwire.host.state import open_store
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import Answered, Question, Store
 from skillwire.store.place import USER
+from skillwire.store.records import Answered, Question
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -37,9 +37,9 @@ from skillwire.host.state import check_state, known_origins, open_cache, open_st
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import claimed_contents, contents_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
-from skillwire.store.contract import LogLine
 from skillwire.store.place import USER, expanded
-from skillwire.store.sql import MemoryStore
+from skillwire.store.records import LogLine
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from skillwire.host.origins import Names
     from skillwire.skill.review import Review
     from skillwire.store.content_cache import ContentCache
-    from skillwire.store.contract import Store
 
 _WATCH_SECONDS = 0.5
 
@@ -119,7 +118,7 @@ class SkillHost(Conversation):
         given = {label: expanded(path) for label, path in folders.items()}
         if state is not None:
             await to_thread.run_sync(check_state, state, list(given.values()))
-        store: Store = MemoryStore() if state is None else await open_store(state)
+        store: Store = Store.memory() if state is None else await open_store(state)
         try:
             added, known = await known_origins(store, config, stored=stored_origins or state == USER)
             places = {**given, **{label: path for label, path in added.items() if label not in (servers or {})}}

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from skillwire.limits import Limits
     from skillwire.skill import Diagnostic, SkillEntry
     from skillwire.skill.verify import VerifiedFile
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 _POLL_SECONDS = 300.0  # each agent has a host, and most servers report their changes
 _FOLLOW_SECONDS = 0.5

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillwire.errors import SkillwireError
     from skillwire.host.origins import NamedEntry
     from skillwire.skill.approval import Approval
-    from skillwire.store.contract import LogLine
+    from skillwire.store.records import LogLine
 
 ApprovalStatus: TypeAlias = Literal["local", "approved", "changed", "revoked", "declined", "unapproved", "dynamic"]
 

@@ -13,12 +13,11 @@ from skillwire.errors import FormatError
 from skillwire.skill.uri import fold
 from skillwire.store.content_cache import ContentCache, check_place
 from skillwire.store.place import USER, expanded, is_url, state_folder
-from skillwire.store.sql import SqlStore
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillwire.store.contract import Store
 
 T = TypeVar("T")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
@@ -31,9 +30,9 @@ def several(folders: Sequence[T]) -> Sequence[T]:
     return folders
 
 
-async def open_store(state: str | Path = USER) -> SqlStore:
+async def open_store(state: str | Path = USER) -> Store:
     """Open the store of the host with this state folder, or in the database with this URL."""
-    return await SqlStore.open(state if is_url(state) else state_folder(state) / "host.sqlite3")
+    return await Store.open(state if is_url(state) else state_folder(state) / "host.sqlite3")
 
 
 def open_cache(state: str | Path = USER, folders: Sequence[Path] = ()) -> ContentCache:

@@ -25,15 +25,21 @@ _SQLITE: tuple[Migration, ...] = (
         # One row per origin: a listing is written and read completely, so rows per skill would be slower.
         "CREATE TABLE entries (label TEXT NOT NULL PRIMARY KEY, entries TEXT NOT NULL, at REAL NOT NULL,"
         " is_complete INTEGER NOT NULL)",
+        # Requested entries, with more detail than the listed ones.
+        "CREATE TABLE asked_entries (label TEXT NOT NULL, uri TEXT NOT NULL, entry TEXT NOT NULL,"
+        " PRIMARY KEY (label, uri)) WITHOUT ROWID",
         # A1: the contents are one value. They are never searched, and a part of them would be another approval.
         "CREATE TABLE approvals (origin TEXT NOT NULL, uri TEXT NOT NULL, contents TEXT NOT NULL,"
         " who TEXT NOT NULL, at REAL NOT NULL, grants TEXT NOT NULL, PRIMARY KEY (origin, uri))",
-        # AUTOINCREMENT: the number of a line is never used again.
+        # AUTOINCREMENT: the number of a line is never used again. ``kind`` is that of the request that a decision
+        # answers. It is not read from ``facts``: JSON functions differ between engines and fail for some texts.
         "CREATE TABLE log (number INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, origin TEXT NOT NULL,"
-        " uri TEXT NOT NULL, who TEXT NOT NULL, at REAL NOT NULL, facts TEXT NOT NULL)",
+        " uri TEXT NOT NULL, who TEXT NOT NULL, at REAL NOT NULL, facts TEXT NOT NULL, kind TEXT NOT NULL)",
         # An index entry ends with the number of the line, so the newest lines need no sorting.
         "CREATE INDEX log_of_origin ON log (origin)",
         "CREATE INDEX log_of_uri ON log (uri)",
+        # For the newest decision about each skill: most lines of the log are reads.
+        f"CREATE INDEX log_of_decisions ON log (origin, uri) WHERE {DECIDING}",
         "CREATE TRIGGER log_is_not_changed BEFORE UPDATE ON log"
         " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
         "CREATE TRIGGER log_is_not_cut BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
@@ -41,42 +47,14 @@ _SQLITE: tuple[Migration, ...] = (
         "CREATE TRIGGER log_is_not_replaced BEFORE INSERT ON log"
         " WHEN EXISTS (SELECT 1 FROM log WHERE number = NEW.number)"
         " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
-    ),
-    (
         # An answer is in the row of its question, so that only the first one is stored. ``content`` is the
         # fingerprint that a decision about a skill must match; empty if nothing can be verified.
         "CREATE TABLE questions (id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, origin TEXT NOT NULL,"
         " uri TEXT NOT NULL, content TEXT NOT NULL, question TEXT NOT NULL, asked_at REAL NOT NULL,"
         " waits_until REAL NOT NULL, answer TEXT)",
-        # For the newest decision about each skill: most lines of the log are reads.
-        "CREATE INDEX log_of_decisions ON log (origin, uri) WHERE what IN ('approved', 'denied', 'revoked')",
-    ),
-    (
         # Counts changes. SQLite's own counter would also count renewed questions.
         "CREATE TABLE news (number INTEGER NOT NULL)",
         "INSERT INTO news (number) VALUES (0)",
-    ),
-    (
-        # To enable a declined skill again is a decision too.
-        "DROP INDEX log_of_decisions",
-        "CREATE INDEX log_of_decisions ON log (origin, uri)"
-        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
-    ),
-    (
-        # Requested entries, with more detail than the listed ones. Earlier, hosts stored them in the listing.
-        "CREATE TABLE asked_entries (label TEXT NOT NULL, uri TEXT NOT NULL, entry TEXT NOT NULL,"
-        " PRIMARY KEY (label, uri)) WITHOUT ROWID",
-        "DELETE FROM entries",
-    ),
-    (
-        # Which kind of request a decision answers. It was read from ``facts`` with JSON functions, which differ
-        # between engines and fail for some valid texts.
-        "ALTER TABLE log ADD COLUMN kind TEXT NOT NULL DEFAULT ''",
-        "DROP TRIGGER log_is_not_changed",
-        "UPDATE log SET kind = coalesce(json_extract(facts, '$.kind'), '')"
-        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled') AND json_valid(facts)",
-        "CREATE TRIGGER log_is_not_changed BEFORE UPDATE ON log"
-        " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
     ),
 )
 
@@ -100,9 +78,8 @@ _POSTGRES: tuple[Migration, ...] = (
         " at double precision NOT NULL, facts text NOT NULL, kind text NOT NULL)",
         "CREATE INDEX log_of_origin ON log (origin, number)",
         "CREATE INDEX log_of_uri ON log USING hash (uri)",
-        "CREATE INDEX log_of_decisions ON log (number) WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
-        "CREATE INDEX log_of_decisions_about ON log USING hash (uri)"
-        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
+        f"CREATE INDEX log_of_decisions ON log (number) WHERE {DECIDING}",
+        f"CREATE INDEX log_of_decisions_about ON log USING hash (uri) WHERE {DECIDING}",
         "CREATE FUNCTION log_only_grows() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE EXCEPTION 'the log only grows'; END $$",
         "CREATE TRIGGER log_is_not_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON log"

@@ -12,7 +12,7 @@ from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.state import open_store
 from skillwire.skill.approval import Approval, make_contents
-from skillwire.store.contract import LogLine, StoredOrigin
+from skillwire.store.records import LogLine, StoredOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,14 +16,14 @@ from skillwire.cli.main import run
 from skillwire.host.state import open_store
 from skillwire.skill.approval import fingerprint_of
 from skillwire.skill.hidden import HiddenFind, HiddenKind
-from skillwire.store.contract import Question
+from skillwire.store.records import Question
 from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from skillwire.store.contract import Store
+    from skillwire.store.store import Store
 
 FILES = {"SKILL.md": skill_md("flat", extra="allowed-tools: Read\n"), "scripts/x.sh": b"x"}
 FLAT = entry_of("flat", FILES)
@@ -179,7 +179,7 @@ def test_an_answer_that_comes_too_late_is_an_error(
     async def late(*given: Any) -> bool:
         return False
 
-    monkeypatch.setattr("skillwire.store.sql.SqlStore.answer_question", late)
+    monkeypatch.setattr("skillwire.store.store.Store.answer_question", late)
     assert run_questions(state, "abc", *YES) == 1
     assert "[question-gone]" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from skillwire.errors import StoreError
-from skillwire.store.schema import DECIDING, HOST_SCHEMA
+from skillwire.store.schema import HOST_SCHEMA
 from skillwire.store.sqlite import migrate, read_version, transaction
 
 if TYPE_CHECKING:
@@ -64,27 +64,12 @@ def test_migrating_twice_changes_nothing(connection: sqlite3.Connection) -> None
 def test_an_old_store_gets_what_it_has_not_had_and_keeps_what_it_holds(connection: sqlite3.Connection) -> None:
     migrate(connection, HOST_SCHEMA)
     connection.execute(
-        "INSERT INTO log (what, origin, uri, who, at, facts) VALUES ('read', 'a', 'b', 'ada', 1, '{}')"
+        "INSERT INTO log (what, origin, uri, who, at, facts, kind) VALUES ('read', 'a', 'b', 'ada', 1, '{}', '')"
     )
     migrate(connection, with_tables(*MIGRATIONS, NEXT))
     assert version(connection) == len(MIGRATIONS) + 1
     assert connection.execute("SELECT mood FROM moods").fetchall() == [("ada",)]
     assert connection.execute("SELECT count(*) FROM log").fetchone() == (1,)
-
-
-def test_a_store_without_questions_gets_them_and_keeps_its_decisions(connection: sqlite3.Connection) -> None:
-    """The store of the first version, as it was released."""
-    migrate(connection, with_tables(*MIGRATIONS[:1]))
-    connection.execute(
-        "INSERT INTO log (what, origin, uri, who, at, facts) VALUES ('revoked', 'a', 'b', 'ada', 1, '{}')"
-    )
-    migrate(connection, HOST_SCHEMA)
-    assert version(connection) == len(MIGRATIONS)
-    assert connection.execute("SELECT count(*) FROM questions").fetchone() == (0,)
-    query = f"SELECT max(number) FROM log WHERE {DECIDING} GROUP BY origin, uri"
-    assert connection.execute(query).fetchall() == [(1,)]
-    plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
-    assert "log_of_decisions" in plan[0]
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(connection: sqlite3.Connection) -> None:

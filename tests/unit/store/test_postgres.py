@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from skillwire.errors import StoreError
-from skillwire.store.contract import LogLine
 from skillwire.store.place import open_database, without_password, without_place
 from skillwire.store.postgres import PostgresDatabase
+from skillwire.store.records import LogLine
 from skillwire.store.schema import HOST_SCHEMA
-from skillwire.store.sql import SqlStore
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,8 +28,8 @@ LINE = LogLine("read", "acme", "skill://a/SKILL.md", "ada", 1.0)
 
 
 @pytest.fixture
-async def store(postgres_store: str) -> AsyncIterator[SqlStore]:
-    store = await SqlStore.open(postgres_store)
+async def store(postgres_store: str) -> AsyncIterator[Store]:
+    store = await Store.open(postgres_store)
     yield store
     await store.close()
 
@@ -63,7 +63,7 @@ async def refusal(url: str) -> StoreError:
 # Connections
 
 
-async def test_a_lost_connection_is_replaced(store: SqlStore, postgres_store: str) -> None:
+async def test_a_lost_connection_is_replaced(store: Store, postgres_store: str) -> None:
     for count in (1, 2, 3):
         await store.log(LINE)
         cut(postgres_store)
@@ -72,7 +72,7 @@ async def test_a_lost_connection_is_replaced(store: SqlStore, postgres_store: st
 
 
 async def test_a_connection_that_is_lost_in_a_write_loses_and_doubles_nothing(
-    store: SqlStore, postgres_store: str
+    store: Store, postgres_store: str
 ) -> None:
     attempts: list[int] = []
 
@@ -88,9 +88,7 @@ async def test_a_connection_that_is_lost_in_a_write_loses_and_doubles_nothing(
     assert await store.version() == 1
 
 
-async def test_a_connection_that_is_lost_during_the_commit_is_reported(
-    store: SqlStore, postgres_store: str
-) -> None:
+async def test_a_connection_that_is_lost_during_the_commit_is_reported(store: Store, postgres_store: str) -> None:
     """A trigger that runs at the commit ends the connection."""
     run(
         postgres_store,
@@ -105,12 +103,12 @@ async def test_a_connection_that_is_lost_during_the_commit_is_reported(
     assert await store.lines() == []
 
 
-async def test_a_process_that_stops_in_a_write_does_not_stop_others_for_ever(store: SqlStore) -> None:
+async def test_a_process_that_stops_in_a_write_does_not_stop_others_for_ever(store: Store) -> None:
     [[seconds]] = await store.database.rows("SHOW idle_in_transaction_session_timeout")
     assert seconds == "15s"
 
 
-async def test_a_cancelled_call_leaves_no_transaction_open(store: SqlStore, postgres_store: str) -> None:
+async def test_a_cancelled_call_leaves_no_transaction_open(store: Store, postgres_store: str) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(store.log, LINE)
         await anyio.lowlevel.checkpoint()
@@ -122,7 +120,7 @@ async def test_a_cancelled_call_leaves_no_transaction_open(store: SqlStore, post
 
 async def test_a_pooler_in_transaction_mode_needs_an_option(postgres_store: str) -> None:
     mark = "&" if "?" in postgres_store else "?"
-    store = await SqlStore.open(f"{postgres_store}{mark}pgbouncer=true")
+    store = await Store.open(f"{postgres_store}{mark}pgbouncer=true")
     for _ in range(8):  # more often than psycopg waits before it prepares a statement
         await store.log(LINE)
         assert await store.database.rows("SELECT count(*) FROM pg_prepared_statements") == [(0,)]
@@ -173,7 +171,7 @@ async def test_a_lock_moves_when_its_owner_is_killed(
                 await database.close()
 
 
-async def test_a_lock_that_is_lost_ends_its_block(store: SqlStore, postgres_store: str) -> None:
+async def test_a_lock_that_is_lost_ends_its_block(store: Store, postgres_store: str) -> None:
     async def be_cut() -> None:
         async with store.database.hold("polling"):
             cut(postgres_store)
@@ -212,12 +210,12 @@ async def test_tables_of_another_program_are_refused_and_not_touched(postgres_ur
 
 
 async def test_a_database_that_only_reads_is_read_and_not_written(
-    store: SqlStore, postgres: TestDatabases, postgres_store: str
+    store: Store, postgres: TestDatabases, postgres_store: str
 ) -> None:
     await store.log(LINE)
     name = urlsplit(postgres_store).path[1:]
     run(postgres.server, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    standby = await SqlStore.open(postgres_store, patience=0)
+    standby = await Store.open(postgres_store, patience=0)
     assert len(await standby.lines()) == 1
     with pytest.raises(StoreError) as caught:
         await standby.log(LINE)
@@ -225,7 +223,7 @@ async def test_a_database_that_only_reads_is_read_and_not_written(
     await standby.close()
 
 
-async def test_the_log_only_grows(store: SqlStore, postgres_store: str) -> None:
+async def test_the_log_only_grows(store: Store, postgres_store: str) -> None:
     await store.log(LINE)
     for statement in ("UPDATE log SET who = 'eve'", "DELETE FROM log", "TRUNCATE log"):
         with pytest.raises(psycopg.errors.RaiseException):
@@ -235,7 +233,7 @@ async def test_the_log_only_grows(store: SqlStore, postgres_store: str) -> None:
     assert [line.by for line in await store.lines()] == ["ada"]
 
 
-async def test_a_long_uri_can_be_stored(store: SqlStore) -> None:
+async def test_a_long_uri_can_be_stored(store: Store) -> None:
     """An index of PostgreSQL would refuse it: it is long, and cannot be compressed."""
     uri = "skill://" + "".join(chr(0x4E00 + n * 7919 % 20000) for n in range(4000))
     await store.log(LogLine("approved", "acme", uri, "ada", 1.0))

@@ -17,10 +17,10 @@ from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.store import sqlite
-from skillwire.store.contract import LogLine, SeenEntries
+from skillwire.store.records import LogLine, SeenEntries
 from skillwire.store.schema import HOST_SCHEMA
-from skillwire.store.sql import SqlStore
 from skillwire.store.sqlite import SqliteDatabase
+from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -38,8 +38,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(path: Path | str, patience: float = 60) -> AsyncIterator[SqlStore]:
-    store = await SqlStore.open(path, patience=patience)
+async def opened(path: Path | str, patience: float = 60) -> AsyncIterator[Store]:
+    store = await Store.open(path, patience=patience)
     try:
         yield store
     finally:
@@ -63,7 +63,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.parent.iterdir()}
 
 
-def connection_of(store: SqlStore) -> sqlite3.Connection:
+def connection_of(store: Store) -> sqlite3.Connection:
     assert isinstance(store.database, SqliteDatabase)
     connection = store.database._connection
     assert connection is not None
@@ -73,7 +73,7 @@ def connection_of(store: SqlStore) -> sqlite3.Connection:
 async def refusal(path: Path, patience: float = 60) -> StoreError:
     """How opening is refused; no message names a place beyond the file."""
     with pytest.raises(StoreError) as caught:
-        await SqlStore.open(path, patience=patience)
+        await Store.open(path, patience=patience)
     return without_places(caught.value, path)
 
 
@@ -119,7 +119,7 @@ async def test_news_logged_by_two_stores_at_once_is_added_once(path: Path) -> No
     async with opened(path) as one, opened(path) as other:
         added: list[int] = []
 
-        async def note(store: SqlStore) -> None:
+        async def note(store: Store) -> None:
             added.append(await store.log_news([line, line]))
 
         async with anyio.create_task_group() as group:
@@ -187,7 +187,7 @@ async def test_a_listing_written_by_the_first_version_can_still_be_read(path: Pa
 
 
 async def test_a_closed_store_refuses(path: Path) -> None:
-    store = await SqlStore.open(path)
+    store = await Store.open(path)
     await store.close()
     for call in (store.origins, lambda: store.log(LINE)):
         with pytest.raises(StoreError) as caught:
@@ -196,7 +196,7 @@ async def test_a_closed_store_refuses(path: Path) -> None:
 
 
 async def test_closing_waits_for_the_call_under_way_even_if_cancelled(path: Path) -> None:
-    store = await SqlStore.open(path)
+    store = await Store.open(path)
     async with anyio.create_task_group() as group:
         group.start_soon(store.log, LINE)
         await anyio.lowlevel.checkpoint()  # it has begun

@@ -26,8 +26,8 @@ from skillwire.host.host import SkillHost
 from skillwire.server.http import listen
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import LogLine
-from skillwire.store.sql import MemoryStore
+from skillwire.store.records import LogLine
+from skillwire.store.store import Store
 from skillwire.web.desk.app import DeskServer
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ async def test_an_export_and_the_log_are_the_same_both_ways(
 async def test_no_action_is_missing_in_the_table() -> None:
     """Every form of the desk, and every verb that says who decides."""
     with closing(listen("127.0.0.1", 0)) as listener:
-        app: Any = DeskServer(SkillHost(MemoryStore()), listener).app()
+        app: Any = DeskServer(SkillHost(Store.memory()), listener).app()
     forms = {
         route.path.partition("/{")[0]
         for route in app._app.routes

@@ -305,7 +305,7 @@ async def test_a_difference_is_shown_however_often_a_load_was_refused(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was approved before is found in a log of any length."""
-    monkeypatch.setattr("skillwire.store.contract.LOG_PAGE", 2)
+    monkeypatch.setattr("skillwire.store.store.LOG_PAGE", 2)
     async with at_desk(state, {"acme": server}) as at:
         await at.decide("approve", grant=EXECUTE)
         rotate(server, NOTES, b"other notes\n")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from adversarial.adversary import HostileServer
     from desks import AtDesk
     from skillwire.skill import SkillEntry
-    from skillwire.store.contract import LogLine, Question
+    from skillwire.store.records import LogLine, Question
 
 pytestmark = pytest.mark.anyio
 NOTES = "skill://flat/notes.md"

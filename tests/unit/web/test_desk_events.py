@@ -16,7 +16,7 @@ from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
 from skillwire.host.state import open_store
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -14,7 +14,7 @@ from desks import FLAT, at_desk
 from skillwire.errors import OriginError
 from skillwire.host.host import SkillHost
 from skillwire.server.http import listen
-from skillwire.store.sql import MemoryStore
+from skillwire.store.store import Store
 from skillwire.web.desk.app import DeskServer
 from skillwire.web.desk.guard import REFUSALS
 
@@ -65,7 +65,7 @@ async def test_the_link_works_once_and_is_refused_the_second_time(
 async def test_a_wrong_key_opens_nothing_and_does_not_use_the_link_up() -> None:
     listener = listen("127.0.0.1", 0)
     with closing(listener):
-        desk = DeskServer(SkillHost(MemoryStore()), listener)
+        desk = DeskServer(SkillHost(Store.memory()), listener)
         transport = httpx2.ASGITransport(desk.app())
         async with httpx2.AsyncClient(transport=transport, base_url=desk.url) as browser:
             for link in (
@@ -83,7 +83,7 @@ async def test_a_wrong_key_opens_nothing_and_does_not_use_the_link_up() -> None:
 async def test_the_cookie_is_kept_from_scripts_and_other_sites() -> None:
     listener = listen("127.0.0.1", 0)
     with closing(listener):
-        desk = DeskServer(SkillHost(MemoryStore()), listener)
+        desk = DeskServer(SkillHost(Store.memory()), listener)
         transport = httpx2.ASGITransport(desk.app())
         async with httpx2.AsyncClient(transport=transport, base_url=desk.url) as browser:
             cookie = (await browser.get(desk.link)).headers["set-cookie"]
@@ -232,7 +232,7 @@ async def test_only_loopback_is_listened_on() -> None:
     with socket.socket() as listener:
         listener.bind(("0.0.0.0", 0))
         with pytest.raises(OriginError) as refused:
-            DeskServer(SkillHost(MemoryStore()), listener)
+            DeskServer(SkillHost(Store.memory()), listener)
     assert refused.value.reference == "desk-exposed"
 
 

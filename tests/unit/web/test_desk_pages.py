@@ -18,7 +18,7 @@ from skillwire.host.desk import question_of
 from skillwire.skill import digest_of
 from skillwire.skill.approval import Approval
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 from trees import skill_md, write_tree
 from web.hostile import PAYLOADS
 from web.hostile import tree as hostile_tree

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from desks import at_desk, words
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ async def test_a_file_has_every_line_however_many_there_are(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Piece by piece, with none twice; on whatever page the person was."""
-    monkeypatch.setattr("skillwire.store.contract.LOG_PAGE", 7)
+    monkeypatch.setattr("skillwire.store.store.LOG_PAGE", 7)
     async with at_desk(state, {"acme": server}) as at:
         for number in range(20):
             what = "loaded" if number % 2 else "read"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry
     from skillwire.server.signals import StopSignals
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
 
 _PAGES = (overview, skill, history, records)
 _POLL_SECONDS = 0.5  # other processes may change the same store

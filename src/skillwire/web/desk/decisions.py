@@ -26,7 +26,7 @@ from skillwire.host.desk import give_answer
 from skillwire.host.results import approval_status
 from skillwire.skill.approval import claimed_contents, fingerprint_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
-from skillwire.store.contract import LogLine
+from skillwire.store.records import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry, Origin
     from skillwire.skill.approval import Approval
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.guard import Form
 

@@ -16,7 +16,8 @@ from starlette.routing import Route
 from skillwire.errors import NotFoundError, OriginError
 from skillwire.skill.approval import claimed_contents, file_digests, fingerprint, frontmatter_digest, has_contents
 from skillwire.skill.uri import path_in_skill
-from skillwire.store.contract import DECISIONS, log_pages
+from skillwire.store.records import DECISIONS
+from skillwire.store.store import log_pages
 from skillwire.web.desk.diff import FileChange, compare
 from skillwire.web.desk.reader import HeldFiles
 from skillwire.web.desk.responses import named_skill, skill_url
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from skillwire.host.host import SkillHost
     from skillwire.host.origins import NamedEntry
     from skillwire.skill.approval import Contents
-    from skillwire.store.contract import LogLine
+    from skillwire.store.records import LogLine
     from skillwire.web.desk.app import Desk
 
 MAX_COMPARED = 50

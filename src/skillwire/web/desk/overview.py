@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from skillwire.host.origins import NamedEntry, Origin
     from skillwire.skill import Diagnostic, SkillEntry
     from skillwire.skill.review import Risk
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.decisions import State
     from skillwire.web.desk.reader import Reader

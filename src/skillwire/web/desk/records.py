@@ -19,7 +19,8 @@ from skillwire.host.approval_export import approvals_as_document, import_approva
 from skillwire.host.approvals import ASKED_TO
 from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint
-from skillwire.store.contract import Happening, log_pages
+from skillwire.store.records import Happening
+from skillwire.store.store import log_pages
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import Choice
 from skillwire.web.desk.responses import HEADERS, skill_url
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from skillwire.store.contract import LogFilter, LogLine, Store
+    from skillwire.store.records import LogFilter, LogLine
+    from skillwire.store.store import Store
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.guard import Form
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.skill.uri import SkillUri
-    from skillwire.store.contract import Question
+    from skillwire.store.records import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.guard import Form
     from skillwire.web.desk.overview import QuestionRow

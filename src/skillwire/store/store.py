@@ -1,55 +1,74 @@
-"""A store in a database, which several processes may use at once. Each call is one transaction.
+"""The store: the data of hosts and gateways that outlives a process.
 
-The same SQL runs on SQLite and on PostgreSQL. The tables are in ``schema.py``.
+- Each call is one transaction: it takes effect completely or not at all, even if the process is killed.
+- Several processes may use one store at once. A writer waits for others for a limited time, then it raises
+  ``StoreError``.
+- The log is append-only.
+- A store makes no decisions. Rules are in ``skill/``, choices in ``host/``.
+- Times are seconds since 1970. They are passed in; a store reads no clock.
+
+The same SQL runs on SQLite and on PostgreSQL (``database.py``). The tables are in ``schema.py``, and what is in
+their rows is in ``records.py``. The tests are in ``tests/contracts``.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, Unpack
 
 from anyio import to_thread
 
-from skillwire.catalog.listing import entry_to_document, trusted_entry
 from skillwire.errors import LimitError
-from skillwire.skill.approval import Approval, fingerprint
-from skillwire.skill.hidden import HiddenFind, HiddenKind
-from skillwire.store.contract import (
+from skillwire.skill.approval import fingerprint
+from skillwire.store.database import DEFAULT_PATIENCE, placeholders
+from skillwire.store.place import open_database
+from skillwire.store.records import (
     DECISIONS,
     KEPT_SECONDS,
-    LARGEST_QUESTION,
-    LOG_PAGE,
     MOST_QUESTIONS,
     Answered,
     LogFilter,
     LogLine,
     Question,
     SeenEntries,
-    Store,
     StoredOrigin,
+    answer_from_text,
+    answer_text,
+    approval_from_row,
+    approval_row,
+    contents_text,
+    entries_text,
+    entry_from_text,
+    entry_text,
+    line_from_row,
+    line_row,
+    origin_from_row,
+    question_from_row,
+    question_row,
+    seen_from_row,
 )
-from skillwire.store.database import DEFAULT_PATIENCE, placeholders
-from skillwire.store.place import open_database
 from skillwire.store.schema import DECIDING, HOST_SCHEMA
 from skillwire.store.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
-    from skillwire.skill.approval import Contents
+    from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.entry import SkillEntry
     from skillwire.store.database import Database, Row, Session
 
 T = TypeVar("T")
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 
+LOG_PAGE: Final = 500
+"""The number of lines that ``log_pages`` reads at once."""
 _LARGEST_PAGE: Final = 8000
 """The number of lines that are searched at once for a part of a name."""
 
-# Columns are listed in the order of the functions below the store, which turn values into rows and back.
 _PUT_ORIGIN = (
     "INSERT INTO origins (label, settings, added_at) VALUES (?, ?, ?)"
     " ON CONFLICT (label) DO UPDATE SET settings = excluded.settings, added_at = excluded.added_at"
@@ -94,19 +113,24 @@ _ANSWER_OF = "SELECT answer FROM questions WHERE id = ? AND answer IS NOT NULL"
 _REMOVE_EXPIRED = "DELETE FROM questions WHERE waits_until <= ? AND (answer IS NULL OR waits_until <= ?)"
 
 
-class SqlStore(Store):
-    """A store on a ``Database``, which it closes at its end. Open one with ``await SqlStore.open(path)``."""
+class Store:
+    """A store on ``database``, which it closes at its end. Open one with ``await Store.open(path)``."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     @classmethod
-    async def open(cls, place: str | os.PathLike[str], *, patience: float = DEFAULT_PATIENCE) -> SqlStore:
+    async def open(cls, place: str | os.PathLike[str], *, patience: float = DEFAULT_PATIENCE) -> Self:
         """Open the store in a file or a database, or create it; ``StoreError`` if it cannot be used or trusted.
 
         ``place`` is a path, or the URL of a PostgreSQL database.
         """
         return cls(await open_database(place, HOST_SCHEMA, patience=patience))
+
+    @classmethod
+    def memory(cls) -> Self:
+        """A new store without a file, for tests and for a host that must not write to the disk."""
+        return cls(SqliteDatabase.memory(HOST_SCHEMA))
 
     async def put_origin(self, origin: StoredOrigin) -> None:
         """Add or replace an origin."""
@@ -114,7 +138,11 @@ class SqlStore(Store):
         await self._write((_PUT_ORIGIN, values))
 
     async def remove_origin(self, label: str) -> bool:
-        """Remove an origin, its entries and its approvals; whether it existed. The log stays."""
+        """Remove an origin, its entries and its approvals; whether it existed. The log stays.
+
+        Entries and approvals under ``label#…`` are removed too: no label contains ``#``, so they belong to this
+        origin.
+        """
         below = f"{label}#"
         return await self._write(
             ("DELETE FROM origins WHERE label = ?", (label,)),
@@ -128,12 +156,12 @@ class SqlStore(Store):
 
     async def origins(self) -> Sequence[StoredOrigin]:
         """All origins, sorted by label."""
-        found = await self._read(_origin_from_row, "SELECT label, settings, added_at FROM origins")
+        found = await self._read(origin_from_row, "SELECT label, settings, added_at FROM origins")
         return sorted(found, key=lambda origin: origin.label)
 
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
         """Store the listing of an origin, and replace the earlier one."""
-        text = await to_thread.run_sync(_entries_to_text, seen.entries)
+        text = await to_thread.run_sync(entries_text, seen.entries)
         values = (label, text, seen.at, seen.is_complete)
         await self._write(
             (_PUT_ENTRIES, values),
@@ -142,69 +170,88 @@ class SqlStore(Store):
         )
 
     async def add_entry(self, label: str, entry: SkillEntry) -> None:
-        """Add a requested entry to the listing of an origin."""
+        """Add a requested entry to ``asked`` of the last listing."""
         await self._write(*_put_asked(label, [entry]))
 
     async def entries(self, label: str) -> SeenEntries | None:
         """The last listing of an origin, if there is one."""
         found = await self._read(
-            _seen_from_row, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label
+            seen_from_row, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label
         )
         if not found:
             return None
-        asked = await self._read(_entry_from_text, "SELECT entry FROM asked_entries WHERE label = ?", label)
+        asked = await self._read(entry_from_text, "SELECT entry FROM asked_entries WHERE label = ?", label)
         return replace(found[0], asked=tuple(asked))
 
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
-        """Store an approval, replace the earlier one of the same skill, and log it (A1, A4)."""
+        """Store an approval, replace the earlier one of the same skill, and log it; whether it was stored.
+
+        The same transaction answers open questions of the kind ``load`` about this content, and about content that
+        was unknown when the question was asked (V5).
+
+        With ``after``, the approval is stored only if ``after`` is still the number of the skill's newest decision
+        (0 if it has none), so that it does not overrule a later decision.
+        """
         return await self._decide(
             line,
             after,
             (_REMOVE, (approval.origin, approval.uri)),
-            (_PUT_APPROVAL, _approval_to_row(approval)),
-            (_LOG, _line_to_row(line)),
+            (_PUT_APPROVAL, approval_row(approval)),
+            (_LOG, line_row(line)),
             _answer_all(line, approval.contents, approval.grants),
         )
 
     async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
-        """Log that a user declined this content, remove its approval, and answer open questions about it (A2)."""
+        """Log that a user declined this content of the line's skill, and remove an approval of the same content.
+
+        Questions, ``after`` and the result are as in ``put_approval``.
+        """
         return await self._decide(
             line,
             after,
-            (_REMOVE_CONTENTS, (line.origin, line.uri, _contents_to_text(contents))),
-            (_LOG, _line_to_row(line)),
+            (_REMOVE_CONTENTS, (line.origin, line.uri, contents_text(contents))),
+            (_LOG, line_row(line)),
             _answer_all(line, contents),
         )
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
-        """Replace the grants of ``approval``; whether it was still stored (A4, A5)."""
-        values = (json.dumps(sorted(grants)), *_approval_to_row(approval))
+        """Replace the grants of ``approval`` and log it; whether it was still stored.
+
+        An approval that was revoked or replaced meanwhile is not restored.
+        """
+        values = (json.dumps(sorted(grants)), *approval_row(approval))
         return await self._log_if_done((_CHANGE_GRANTS, values), line)
 
     async def remove_approval(self, origin: str, uri: str, line: LogLine, *, only: Approval | None = None) -> bool:
-        """Remove an approval and its grants, and log it; whether it existed (A2)."""
+        """Remove an approval and its grants, and log it; whether it existed.
+
+        With ``only``, remove only this approval: a newer one of the same skill stays.
+        """
         which: Statement = (_REMOVE, (origin, uri))
         if only is not None:
-            which = (_REMOVE_EXACTLY, _approval_to_row(only))
+            which = (_REMOVE_EXACTLY, approval_row(only))
         return await self._log_if_done(which, line)
 
     async def approval(self, origin: str, uri: str) -> Approval | None:
         """The approval of one skill."""
-        found = await self._read(_approval_from_row, f"{_APPROVALS} WHERE origin = ? AND uri = ?", origin, uri)
+        found = await self._read(approval_from_row, f"{_APPROVALS} WHERE origin = ? AND uri = ?", origin, uri)
         return found[0] if found else None
 
     async def approvals(self, origin: str | None = None) -> Sequence[Approval]:
         """All approvals, sorted by origin and URI."""
         which = ("", ()) if origin is None else (" WHERE origin = ?", (origin,))
-        found = await self._read(_approval_from_row, _APPROVALS + which[0], *which[1])
+        found = await self._read(approval_from_row, _APPROVALS + which[0], *which[1])
         return sorted(found, key=lambda approval: (approval.origin, approval.uri))
 
     async def log(self, line: LogLine) -> None:
         """Append a line."""
-        await self._write((_LOG, _line_to_row(line)))
+        await self._write((_LOG, line_row(line)))
 
     async def log_news(self, lines: Sequence[LogLine]) -> int:
-        """Append the lines that differ from the newest of their kind, in one transaction; how many."""
+        """Append the lines whose facts differ from the newest line of the same kind and skill; how many.
+
+        In one transaction, so that two processes do not log the same event twice.
+        """
 
         def work(session: Session) -> int:
             return sum(_log_if_new(session, line) for line in lines)
@@ -229,7 +276,7 @@ class SqlStore(Store):
         if by or about:
             return await self._lines_naming(by, about, tests, values, limit)
         query = f"{_LINES}{_where(tests)} ORDER BY number DESC LIMIT ?"
-        return await self._read(_line_from_row, query, *values, limit)
+        return await self._read(line_from_row, query, *values, limit)
 
     async def _lines_naming(
         self, by: str, about: str, tests: Sequence[str], values: Sequence[Any], limit: int
@@ -248,33 +295,43 @@ class SqlStore(Store):
                 before, page = rows[-1][-1], min(2 * page, _LARGEST_PAGE)
             return found[:limit]
 
-        return self._decoded(_line_from_row, await self.database.read(work))
+        return self._decoded(line_from_row, await self.database.read(work))
 
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
-        """The newest decision about each skill, sorted by origin and URI."""
+        """The newest line of each skill that is ``approved``, ``denied``, ``revoked`` or ``enabled``.
+
+        Sorted by origin and URI. Only decisions of users about loading a skill count, not those of a policy, about
+        tools, or about other origins.
+        """
         given = {"origin = ?": origin, "uri = ?": uri}
         tests = [_DECISION, *(test for test, value in given.items() if value is not None)]
         newest = f"{_NEWEST}{_where(tests)} GROUP BY origin, uri"
         values = [value for value in given.values() if value is not None]
-        found = await self._read(_line_from_row, f"{_LINES} WHERE number IN ({newest})", *values)
+        found = await self._read(line_from_row, f"{_LINES} WHERE number IN ({newest})", *values)
         return sorted(found, key=lambda line: (line.origin, line.uri))
 
     async def put_question(self, question: Question) -> None:
-        """Add a question, and remove those that expired."""
-        text = await to_thread.run_sync(question_to_text, question)
-        now, values = question.asked_at, _question_to_row(question, text)
+        """Add a question, and remove expired ones. A question with the same id is not replaced.
+
+        ``LimitError`` if too many questions are open, or this one is too large.
+        """
+        values, now = await to_thread.run_sync(question_row, question), question.asked_at
 
         def work(session: Session) -> None:
             session.run(_REMOVE_EXPIRED, now, now - KEPT_SECONDS)
             [[unanswered]] = session.rows("SELECT count(*) FROM questions WHERE answer IS NULL")
             if unanswered >= MOST_QUESTIONS:
-                raise too_many_questions()
+                raise LimitError(
+                    "questions-too-many",
+                    f"{MOST_QUESTIONS} questions are already waiting for an answer",
+                    "answer some: skillwire ui, or skillwire approvals questions",
+                )
             session.run(_PUT_QUESTION, *values)
 
         await self._change(work)
 
     async def renew_question(self, key: str, until: float) -> bool:
-        """Extend the time that a question waits; whether it still exists."""
+        """Let a question wait until ``until``; whether it still exists."""
 
         def work(session: Session) -> bool:
             return session.run("UPDATE questions SET waits_until = ? WHERE id = ?", until, key) > 0
@@ -283,35 +340,38 @@ class SqlStore(Store):
 
     async def questions(self, now: float) -> Sequence[Question]:
         """The open questions that have not expired, the oldest first."""
-        return await self._read(_question_from_row, _OPEN_QUESTIONS, now)
+        return await self._read(question_from_row, _OPEN_QUESTIONS, now)
 
     async def answer_question(self, key: str, answered: Answered) -> bool:
-        """Answer a question; whether this was its first answer."""
-        return await self._write((_ANSWER, (_answer_to_text(answered), key, answered.at)))
+        """Answer a question; ``False`` if it does not exist any more, or already has an answer."""
+        return await self._write((_ANSWER, (answer_text(answered), key, answered.at)))
 
     async def answer_to(self, key: str) -> Answered | None:
         """The answer to a question, if there is one."""
-        found = await self._read(_answer_from_text, _ANSWER_OF, key)
+        found = await self._read(answer_from_text, _ANSWER_OF, key)
         return found[0] if found else None
 
     async def withdraw_question(self, key: str) -> Answered | None:
-        """Remove a question; its answer, if it had one."""
+        """Remove a question, so that it can no longer be answered; its answer, if it had one."""
 
         def work(session: Session) -> list[Row]:
             found = session.rows(_ANSWER_OF, key)
             session.run("DELETE FROM questions WHERE id = ?", key)
             return found
 
-        found = self._decoded(_answer_from_text, await self._change(work))
+        found = self._decoded(answer_from_text, await self._change(work))
         return found[0] if found else None
 
     async def version(self) -> int:
-        """A number that differs after every change: each change increments it in its own transaction."""
+        """A number that differs after every change by any process. Cheap.
+
+        ``renew_question`` does not count as a change: a program that shows questions checks ``waits_until``.
+        """
         [number] = await self._read(int, "SELECT number FROM news")
         return number
 
     async def close(self) -> None:
-        """Close the database after the current call. Later calls raise ``StoreError``."""
+        """Close files and connections."""
         await self.database.close()
 
     async def _read(self, decode: Callable[..., T], query: str, *values: Any) -> list[T]:
@@ -344,7 +404,7 @@ class SqlStore(Store):
             text, values = statement
             if not session.run(text, *values):
                 return False
-            session.run(_LOG, *_line_to_row(line))
+            session.run(_LOG, *line_row(line))
             return True
 
         return await self._change(work)
@@ -370,13 +430,6 @@ class SqlStore(Store):
         return await self.database.write(change)
 
 
-class MemoryStore(SqlStore):
-    """A store without a file, for tests and for a host that must not write to the disk."""
-
-    def __init__(self) -> None:
-        super().__init__(SqliteDatabase.memory(HOST_SCHEMA))
-
-
 def _where(tests: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(tests)}" if tests else ""
 
@@ -384,14 +437,14 @@ def _where(tests: Sequence[str]) -> str:
 def _put_asked(label: str, entries: Iterable[SkillEntry]) -> Iterator[Statement]:
     for entry in entries:
         yield _REMOVE_ASKED, (label, entry.uri)
-        yield _PUT_ASKED, (label, entry.uri, _entry_to_text(entry))
+        yield _PUT_ASKED, (label, entry.uri, entry_text(entry))
 
 
 def _log_if_new(session: Session, line: LogLine) -> bool:
-    newest = session.row(_NEWEST_FACTS, line.what, line.origin, line.uri)
-    if newest == (_facts_to_text(line),):  # compared as text, so that a damaged row does not raise
+    what, origin, uri, _, _, facts, _ = row = line_row(line)
+    if session.row(_NEWEST_FACTS, what, origin, uri) == (facts,):  # as text, so that a damaged row does not raise
         return False
-    session.run(_LOG, *_line_to_row(line))
+    session.run(_LOG, *row)
     return True
 
 
@@ -400,128 +453,26 @@ def _answer_all(line: LogLine, contents: Contents, grants: frozenset[str] | None
     note = str(line.facts.get("note", ""))
     yes = grants is not None
     answered = Answered(yes, line.by, line.at, grants or frozenset(), note=note, recorded=True)
-    values = (_answer_to_text(answered), line.origin, line.uri, fingerprint(contents))
+    values = (answer_text(answered), line.origin, line.uri, fingerprint(contents))
     return _ANSWER_ALL, values
 
 
-# Rows and values. The JSON text is ASCII. Entries are not checked again: they were when they were received, and a
-# program that can change them here can also change approvals.
+async def log_pages(store: Store, **wanted: Unpack[LogFilter]) -> AsyncGenerator[Sequence[LogLine]]:
+    """All wanted lines, newest first, page by page. No page is empty."""
+    while lines := await store.lines(limit=LOG_PAGE, **wanted):
+        yield lines
+        if len(lines) < LOG_PAGE:
+            return
+        wanted["before"] = lines[-1].number
 
 
-def _origin_from_row(label: str, settings: str, added_at: float) -> StoredOrigin:
-    """An origin, from its label, its settings as JSON, and a time."""
-    return StoredOrigin(label, json.loads(settings), added_at)
-
-
-def _contents_to_text(contents: Contents) -> str:
-    """The content of an approval. Equal sets give equal text, so that it can be compared in a query (A1)."""
-    return json.dumps(sorted(contents))
-
-
-def _approval_to_row(approval: Approval) -> tuple[Any, ...]:
-    """The columns of an approval, in the order that ``_approval_from_row`` takes."""
-    contents, grants = _contents_to_text(approval.contents), json.dumps(sorted(approval.grants))
-    return approval.origin, approval.uri, contents, approval.by, approval.at, grants
-
-
-def _approval_from_row(origin: str, uri: str, contents: str, who: str, at: float, grants: str) -> Approval:
-    """An approval, from its columns."""
-    pairs = frozenset((file, digest) for file, digest in json.loads(contents))
-    return Approval(origin, uri, pairs, who, at, frozenset(json.loads(grants)))
-
-
-def _line_to_row(line: LogLine) -> tuple[Any, ...]:
-    """The columns of a log line, without its number, which the database assigns."""
-    kind = str(line.facts.get("kind", ""))  # of the request that a decision answers
-    return line.what, line.origin, line.uri, line.by, line.at, _facts_to_text(line), kind
-
-
-def _facts_to_text(line: LogLine) -> str:
-    """The facts of a log line."""
-    return json.dumps(dict(line.facts))
-
-
-def _line_from_row(what: Any, origin: str, uri: str, who: str, at: float, facts: str, number: int) -> LogLine:
-    """A log line, from its columns."""
-    return LogLine(what, origin, uri, who, at, json.loads(facts), number)
-
-
-def _entries_to_text(entries: Iterable[SkillEntry]) -> str:
-    """A whole listing."""
-    return json.dumps([entry_to_document(entry) for entry in entries], separators=(",", ":"))
-
-
-def _seen_from_row(entries: str, at: float, is_complete: int) -> SeenEntries:
-    """A listing, from its columns."""
-    return SeenEntries(tuple(map(trusted_entry, json.loads(entries))), at, bool(is_complete))
-
-
-def _entry_to_text(entry: SkillEntry) -> str:
-    """One entry."""
-    return json.dumps(entry_to_document(entry), separators=(",", ":"))
-
-
-def _entry_from_text(text: str) -> SkillEntry:
-    """The entry that ``_entry_to_text`` wrote."""
-    return trusted_entry(json.loads(text))
-
-
-def question_to_text(question: Question) -> str:
-    """The parts of a question that have no column; ``LimitError`` if they are too large."""
-    document = {
-        "entry": entry_to_document(question.entry),
-        "by": question.by,
-        "target": question.target,
-        "hidden": question.hidden,
-        "diff": question.diff,
-        "lasts": question.lasts,
-        "address": question.address,
-    }
-    text = json.dumps(document, separators=(",", ":"))
-    if len(text) > LARGEST_QUESTION:
-        raise LimitError(
-            "question-too-large",
-            f"{question.entry.uri!r:.300} is too large for a question in the store",
-            "approve it with: skillwire approve",
-        )
-    return text
-
-
-def _question_to_row(question: Question, text: str) -> tuple[Any, ...]:
-    """The columns of a question; ``text`` is from ``question_to_text``."""
-    values = (question.id, question.kind, question.origin, question.entry.uri, question.content, text)
-    return (*values, question.asked_at, question.waits_until)
-
-
-def _question_from_row(
-    key: str, kind: str, origin: str, text: str, asked_at: float, waits_until: float
-) -> Question:
-    """A question, from its columns. Its URI and its content are also in ``text``."""
-    document: dict[str, Any] = json.loads(text)
-    entry, diff = trusted_entry(document["entry"]), tuple(document["diff"])
-    by, target = document["by"], document["target"]
-    finds = tuple(HiddenFind(HiddenKind(find), place, shown) for find, place, shown in document["hidden"])
-    more = finds, diff, document["lasts"], document.get("address", "")  # older questions do not have it
-    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, *more)
-
-
-def _answer_to_text(answered: Answered) -> str:
-    """An answer."""
-    fields = ("yes", "by", "at", "remember", "note", "recorded")
-    values = {name: getattr(answered, name) for name in fields}
-    return json.dumps({**values, "grants": sorted(answered.grants)})
-
-
-def _answer_from_text(text: str) -> Answered:
-    """The answer that ``_answer_to_text`` wrote."""
-    answered = Answered(**json.loads(text))
-    return replace(answered, grants=frozenset(answered.grants))
-
-
-def too_many_questions() -> LimitError:
-    """The error for a question above ``MOST_QUESTIONS``."""
-    return LimitError(
-        "questions-too-many",
-        f"{MOST_QUESTIONS} questions are already waiting for an answer",
-        "answer some: skillwire ui, or skillwire approvals questions",
-    )
+async def newest_line(
+    store: Store, fits: Callable[[LogLine], bool], **wanted: Unpack[LogFilter]
+) -> LogLine | None:
+    """The newest of the wanted lines that fits."""
+    async with aclosing(log_pages(store, **wanted)) as pages:
+        async for lines in pages:
+            for line in lines:
+                if fits(line):
+                    return line
+    return None
