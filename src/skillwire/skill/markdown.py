@@ -35,14 +35,11 @@ from skillwire.skill.hidden_html import (
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core.state_core import StateCore
     from markdown_it.token import Token
-
-    _BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 _MAX_NESTING = 20  # limit of the parser, whose work grows with it
 _MAX_BRACKETS = 10  # open at once in a paragraph; the parser's work grows quickly with more
@@ -54,13 +51,6 @@ _PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
 _FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
 _MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # begins a link, or something that can hide text
 _INLINE_MARKUP = re.compile(r"[\[<&]")  # the same inside a paragraph
-# Parts of a text that can be read alone: see ``_without_plain_parts``.
-_PART = re.compile(r"(?<=\n\n)(?=\S)")
-_MARKER = r"(?:[-*+]|[0-9]{1,9}[.)])[ ]+\S"
-_ITEM = re.compile(rf"^(?={_MARKER})", re.MULTILINE)
-_NO_ITEM = re.compile(rf"^(?!{_MARKER}|[ \n]|\Z)|[<>\t\r]|```|~~~", re.MULTILINE)
-# Markup, everything that ends code or HTML, and list markers or indentation that may be nested too deeply.
-_LOUD = re.compile(r"[\[<>&|\t\r]|```|~~~|^[ 0-9.)*+-]{16}", re.MULTILINE)
 _NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
 _NOTE_START = re.compile(r"^(?=\[\^[^\]\s]{1,99}\]:)", re.MULTILINE)
 _NOTE_PIECES = {"softbreak": "\n", "hardbreak": "\n", "link_open": "[", "link_close": "]"}
@@ -105,44 +95,14 @@ class MarkdownFacts(NamedTuple):
 
 @cache
 def _reader() -> MarkdownIt:
-    from markdown_it import MarkdownIt, rules_block  # late: takes 20 ms, and only checks need it
+    from markdown_it import MarkdownIt  # late: takes 20 ms, and only checks need it
 
     reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING, "store_labels": True})
     # Links are kept as written, including those that a renderer would refuse (file:, javascript:).
     reader.normalizeLink = lambda url: url
     reader.validateLink = lambda url: True  # noqa: ARG005 - the signature is markdown-it's
     reader.core.ruler.at("inline", _parse_inline)
-    # markdown-it calls every block rule for every line, which takes half of its time. Each of these rules needs a
-    # certain first character. So three rules call the others, in the same order, only if they can match.
-    blocks = reader.block.ruler
-    breaks = {"`": rules_block.fence, "~": rules_block.fence, ">": rules_block.blockquote}
-    breaks |= dict.fromkeys("*-_", rules_block.hr)
-    starts = dict.fromkeys("*-+0123456789", rules_block.list_block)
-    starts |= {"<": rules_block.html_block, "#": rules_block.heading}
-    blocks.at("fence", _by_first_character(breaks), {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    blocks.at("list", _by_first_character(starts), {"alt": ["paragraph", "reference", "blockquote"]})
-    blocks.at("reference", _by_first_character({"[": rules_block.reference}))
-    blocks.disable(["blockquote", "hr", "html_block", "heading"])
-    blocks.at("lheading", _underlined_heading)
     return reader
-
-
-def _by_first_character(rules: Mapping[str, _BlockRule]) -> _BlockRule:
-    """One rule that calls the rule for the first character of a line."""
-
-    def choose(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-        at = state.bMarks[line] + state.tShift[line]
-        rule = rules.get(state.src[at : at + 1])
-        return rule is not None and rule(state, line, end, silent)
-
-    return choose
-
-
-def _underlined_heading(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """A heading with a line of ``-`` or ``=`` below it. Most paragraphs have one line, and no line below."""
-    from markdown_it.rules_block import lheading
-
-    return line + 1 < end and not state.isEmpty(line + 1) and lheading(state, line, end, silent)
 
 
 def _parse_inline(state: StateCore) -> None:
@@ -179,10 +139,7 @@ def read_markdown(text: str) -> MarkdownFacts:
     if not is_tame(text):
         return _search_plainly(text)
     env: dict[str, Any] = {}
-    tokens = _reader().parse(_without_plain_parts(text), env)
-    if any(token.type == "html_block" and "\n\n" in token.content for token in tokens):
-        env = {}  # parts of the HTML may be missing
-        tokens = _reader().parse(text, env)
+    tokens = _reader().parse(text, env)
     starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text), len(text)]
     found = _Found()
     notes = _Notes(env.get("references", {}))
@@ -216,19 +173,6 @@ def read_markdown(text: str) -> MarkdownFacts:
             found.hidden.append(HiddenText(HiddenKind.DEFINITION, starts[first], words))
     found.hidden.sort(key=lambda item: item.offset)
     return MarkdownFacts(found.links, found.hidden)
-
-
-def _without_plain_parts(text: str) -> str:
-    """``text`` with empty lines in place of the parts that hide nothing. Parsing them takes half of the time.
-
-    A part begins in the first column after an empty line, where only code and HTML can continue. No part that
-    could end them is removed. In a part that is only a list, every item in the first column is a part.
-    """
-    parts: list[str] = []
-    for part in _PART.split(text):
-        is_list = _LOUD.search(part) and _ITEM.match(part) and not _NO_ITEM.search(part)
-        parts += _ITEM.split(part) if is_list else [part]
-    return "".join(part if _LOUD.search(part) else "\n" * part.count("\n") for part in parts)
 
 
 @dataclass
