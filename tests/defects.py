@@ -666,7 +666,7 @@ INSTALLING = [
             "if member.issparse() or not (member.isfile() or member.isdir()):",
             "if member.issparse():",
         ),
-        ("archive-zip-has-links", "if kind not in _REGULAR and kind != _DIRECTORY:", "if kind == 1:"),
+        ("archive-zip-has-links", "if kind not in (0, _REGULAR, _DIRECTORY):", "if kind == 1:"),
         (
             "archive-is-a-bomb",
             "min(limits.max_skill_bytes, max(packed, 1024) * limits.max_archive_ratio)",
@@ -715,17 +715,17 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "catalog/verification.py",
+        "skill/approval.py",
         "tests/unit/catalog/test_export.py",
         (
             "pulling-what-is-listed-in-part",
-            'if not entry.is_complete or "digest" in entry.gaps:',
-            'if "digest" in entry.gaps:',
+            'return entry.is_complete and "digest" not in entry.gaps',
+            'return "digest" not in entry.gaps',
         ),
         (
             "pulling-what-has-no-digests",
-            'if not entry.is_complete or "digest" in entry.gaps:',
-            "if not entry.is_complete:",
+            'return entry.is_complete and "digest" not in entry.gaps',
+            "return entry.is_complete",
         ),
     ),
     *rows(

@@ -9,12 +9,11 @@ def size_of(count: int) -> str:
     """A number of bytes, such as ``1.5 MiB``."""
     if count < 1024:
         return f"{count} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        count_in_unit = count / 1024
-        if count_in_unit < 1024 or unit == "TiB":
-            return f"{count_in_unit:.1f} {unit}"
-        count = int(count_in_unit)
-    return f"{count} B"
+    size, unit = count / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if size >= 1024:
+            size, unit = size / 1024, larger
+    return f"{size:.1f} {unit}"
 
 
 def counted(count: int, noun: str) -> str:

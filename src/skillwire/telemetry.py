@@ -22,33 +22,23 @@ _LONGEST = 300
 class Recorder:
     """Adds attributes to a span."""
 
-    def __init__(self, span: trace.Span | None = None) -> None:
+    def __init__(self, span: trace.Span) -> None:
         self._span = span
 
     def set(self, **attributes: _Value) -> None:
         """Add attributes; ``None`` is omitted."""
-        if self._span is not None:
-            self._span.set_attributes(_named(attributes))
+        self._span.set_attributes(_named(attributes))
 
     def fail(self, reference: str) -> None:
         """Mark the span as failed, with the reference of the error."""
-        if self._span is not None:
-            self._span.set_attribute("error.type", reference)
-            self._span.set_status(trace.StatusCode.ERROR, reference)
-
-
-_NOTHING = Recorder()
+        self._span.set_attribute("error.type", reference)
+        self._span.set_status(trace.StatusCode.ERROR, reference)
 
 
 @contextmanager
 def span(name: str, **attributes: _Value) -> Generator[Recorder]:
     """A span ``skillwire.NAME`` around the block. An exception marks it as failed and is raised."""
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, trace.ProxyTracerProvider):  # no SDK is configured
-        yield _NOTHING
-        return
-    tracer = provider.get_tracer("skillwire")
-    with tracer.start_as_current_span(
+    with trace.get_tracer("skillwire").start_as_current_span(
         f"skillwire.{name}",
         attributes=_named(attributes),
         record_exception=False,  # its message may contain text of a server

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,7 @@ from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.safe_open import read_below
 from skillwire.errors import LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, MIB
-from skillwire.skill.check import check_file, source_line
+from skillwire.skill.check import check_skill, source_line
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
@@ -162,19 +161,14 @@ class _Texts(NamedTuple):
 
 def _texts(snapshot: Snapshot) -> list[_Texts]:
     """What to check for each served skill. The files of a nested skill are checked with that skill."""
-    records = dict(snapshot.records())
-    nested: dict[str, list[str]] = defaultdict(list)
-    for path in records:
-        outer = snapshot.locate(path.rpartition("/")[0])
-        if outer is not None:
-            nested[outer[0]].append(f"{path[len(outer[0]) + 1 :]}/")
     found: list[_Texts] = []
-    for path, record in records.items():
-        inner = tuple(nested[path])
+    for path, record in snapshot.records():
+        below = (each for each in snapshot.paths_below(path) if each != path and snapshot.record(each) is not None)
+        nested = tuple(f"{each[len(path) + 1 :]}/" for each in below)
         sizes = {
             file: known.size
             for file, known in record.files.items()
-            if known.size <= DEFAULT_LIMITS.max_checked_text and not file.startswith(inner)
+            if known.size <= DEFAULT_LIMITS.max_checked_text and not file.startswith(nested)
         }
         found.append(_Texts(path, list(sizes), {"", *record.files, *record.folders}, sum(sizes.values())))
     return found
@@ -183,10 +177,8 @@ def _texts(snapshot: Snapshot) -> list[_Texts]:
 def _check_skills(read: Read, skills: Iterable[_Texts]) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     for skill in skills:
-        for file in skill.files:
-            data = read(f"{skill.path}/{file}")
-            if data is not None:
-                problems += check_file(skill.path, file, data, skill.names)
+        texts = ((file, data) for file in skill.files if (data := read(f"{skill.path}/{file}")) is not None)
+        problems += check_skill(skill.path, texts, skill.names)
     return problems
 
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 from anyio import to_thread
 
+from skillwire.catalog.packer import tree_of
+from skillwire.catalog.snapshot import parents
 from skillwire.errors import SkillwireError
-from skillwire.limits import DEFAULT_LIMITS, MIB
+from skillwire.limits import MIB
 from skillwire.skill.approval import claimed_contents, fingerprint
-from skillwire.skill.check import check_file
+from skillwire.skill.check import check_skill
 from skillwire.skill.review import Review, review_files
-from skillwire.skill.uri import SKILL_MD, parse_uri, path_in_skill
+from skillwire.skill.uri import SKILL_MD, path_in_skill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,19 +47,12 @@ async def read_files(catalog: Catalog, entry: SkillEntry) -> tuple[dict[str, byt
         known = entry.resource(uri)
         left -= (known.size or 0) if known else 0
         if left >= 0:
-            try:
+            with suppress(SkillwireError):  # counted as not searched
                 files[path_in_skill(entry.uri, uri)] = (await catalog.read_file(uri)).data
-            except SkillwireError:
-                continue  # counted as not searched
-    executables = set[str]()
-    if entry.local:
-        try:
-            async for child in catalog.walk(str(parse_uri(entry.uri).parent)):
-                if child.executable:
-                    executables.add(path_in_skill(entry.uri, child.uri))
-        except SkillwireError:
-            pass  # the endings and the first lines of files are known
-    return files, frozenset(executables)
+    executables = frozenset[str]()
+    with suppress(SkillwireError):  # the endings and the first lines of files are known
+        executables = (await tree_of(catalog, entry)).executables
+    return files, executables
 
 
 async def review_skill(catalog: Catalog, entry: SkillEntry) -> Review:
@@ -181,16 +177,9 @@ def _is_examinable(entry: SkillEntry) -> bool:
 
 
 def _examined(entry: SkillEntry, files: Mapping[str, bytes], executables: frozenset[str]) -> Examined:
-    risk = review_files(entry, files.items(), executables).risk
-    return Examined(risk, tuple(_text_problems(entry, files)))
-
-
-def _text_problems(entry: SkillEntry, files: Mapping[str, bytes]) -> Iterator[Diagnostic]:
-    """What ``check`` finds. The files of a nested skill are checked with that skill."""
-    paths = [path_in_skill(entry.uri, file.uri) for file in entry.files] or list(files)
-    parts = [path.split("/") for path in paths]
-    names = {"/".join(words[:count]) for words in parts for count in range(len(words) + 1)}
+    paths = [file.path for file in entry.files] or list(files)
+    names = {"", *paths, *(folder for path in paths for folder in parents(path))}
     nested = tuple(path.removesuffix(SKILL_MD) for path in paths if path.endswith(f"/{SKILL_MD}"))
-    for path, data in files.items():
-        if len(data) <= DEFAULT_LIMITS.max_checked_text and not path.startswith(nested):
-            yield from check_file(entry.path, path, data, names)
+    own = ((path, data) for path, data in files.items() if not path.startswith(nested))
+    problems = tuple(check_skill(entry.path, own, names))
+    return Examined(review_files(entry, files.items(), executables).risk, problems)

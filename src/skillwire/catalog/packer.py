@@ -2,8 +2,9 @@
 
 Only verified bytes are packed, so an archive contains exactly the files of the entry. Skills whose bytes are on
 another server are not packed, because an index would fetch all of them (V5). Digests are cached by the content of
-a skill, so after a change only changed skills are packed again. Archives are cached up to a limit in bytes. The
-event loop is never blocked for long: reading yields between files, and large skills are packed in a thread.
+a skill, so after a change only changed skills are packed again. Archives are not cached: packing costs little more
+than hashing (docs/adr/0008). The event loop is never blocked for long: reading yields between files, and large
+skills are packed in a thread.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from anyio import to_thread
 
 from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, LimitError, SkillwireError
-from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
+from skillwire.limits import DEFAULT_LIMITS, KIB, Limits
 from skillwire.skill.archive import ArchiveFormat, pack
 from skillwire.skill.entry import digest_of
 from skillwire.skill.uri import parse_uri
@@ -31,19 +32,16 @@ if TYPE_CHECKING:
 
 FORMS: tuple[ArchiveFormat, ...] = get_args(ArchiveFormat)
 _INLINE_BYTES = 256 * KIB  # smaller skills are packed in the event loop: a thread would cost more than the work
-_KEPT_BYTES = 32 * MIB
 
 T = TypeVar("T")
 
 
 class Packer:
-    """Packs skills, and caches digests and archives."""
+    """Packs skills, and caches digests."""
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS, kept_bytes: int = _KEPT_BYTES) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._digests: OrderedDict[bytes, Mapping[ArchiveFormat, str]] = OrderedDict()  # by content
-        self._kept: OrderedDict[tuple[bytes, ArchiveFormat], bytes] = OrderedDict()  # least recently used first
-        self._room = kept_bytes
         self._turn = anyio.Lock()
 
     async def digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:
@@ -62,16 +60,10 @@ class Packer:
             return ready.data
         if not self._may_pack(entry):
             return None
-        tree = await tree_of(catalog, entry)
-        key = (_contents(entry, tree), form)
-        async with self._turn:  # concurrent requests pack a skill once, and few large archives are in memory
-            data = self._kept.get(key)
-            if data is None:
-                files = await read_verified(catalog, entry, limits=self._limits)
-                data = await _run(entry.size, lambda: _pack_or_none(files, tree, form, self._limits))
-            if data is not None:
-                self._keep(key, data)
-        return data
+        async with self._turn:  # one after another, because a skill and its archive are in memory
+            tree = await tree_of(catalog, entry)
+            files = await read_verified(catalog, entry, limits=self._limits)
+            return await _run(entry.size, lambda: _pack_or_none(files, tree, form, self._limits))
 
     def _may_pack(self, entry: SkillEntry) -> bool:
         """Whether the skill can be verified and packed without another server."""
@@ -88,29 +80,17 @@ class Packer:
             return {}
         try:
             tree = await tree_of(catalog, entry)
-        except SkillwireError:  # not cached, like below
-            return {}
-        key = _contents(entry, tree)
-        known = self._digests.get(key)
-        if known is None:
-            try:
+            key = _contents(entry, tree)
+            if key not in self._digests:
                 files = await read_verified(catalog, entry, limits=self._limits)
-            except SkillwireError:  # unreadable, or it no longer matches the entry: not cached
-                return {}
-            known = await _run(entry.size, lambda: _digests_of(files, tree, self._limits))
-            self._digests[key] = known
-            if len(self._digests) > self._limits.max_entries:
-                self._digests.popitem(last=False)
-        else:
-            self._digests.move_to_end(key)
+                self._digests[key] = await _run(entry.size, lambda: _digests_of(files, tree, self._limits))
+        except SkillwireError:  # unreadable, or it no longer matches the entry: not cached
+            return {}
+        known = self._digests[key]
+        self._digests.move_to_end(key)
+        if len(self._digests) > self._limits.max_entries:
+            self._digests.popitem(last=False)
         return known
-
-    def _keep(self, key: tuple[bytes, ArchiveFormat], data: bytes) -> None:
-        self._room += len(self._kept.pop(key, b""))
-        self._kept[key] = data
-        self._room -= len(data)
-        while self._room < 0:
-            self._room += len(self._kept.popitem(last=False)[1])
 
 
 class PackedTree(NamedTuple):

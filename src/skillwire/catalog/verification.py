@@ -16,6 +16,7 @@ from anyio import lowlevel
 
 from skillwire.errors import FormatError, LimitError, SkillwireError, UpstreamError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.approval import has_contents
 from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
@@ -113,7 +114,7 @@ async def read_verified_file(
 
 def check_promises(entry: SkillEntry, limits: Limits = DEFAULT_LIMITS) -> None:
     """Refuse an entry whose files cannot all be verified, or are too large (V7, B1)."""
-    if not entry.is_complete or "digest" in entry.gaps:
+    if not has_contents(entry):
         missing = (
             "its bytes are generated on each read"
             if entry.is_dynamic

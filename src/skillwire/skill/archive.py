@@ -7,8 +7,8 @@ All other modes, owners and times are dropped, including setuid bits. Links are 
 
 Packing is deterministic: the same files make the same bytes, and so the same digest, on every machine and with
 every version of Python and zlib. Names are sorted, times are fixed, only the executable bit of a mode is kept, and
-nothing is compressed. Compressors differ between versions, and so do the headers that ``tarfile`` writes, so both
-formats are written here byte by byte (docs/adr/0008). ``pack`` refuses every name that ``unpack`` would refuse.
+nothing is compressed. Compressors differ between versions, and so do the headers that ``tarfile`` writes, so tar
+and gzip are written here byte by byte (docs/adr/0008). ``pack`` refuses every name that ``unpack`` would refuse.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ _ZIP_END_SIZE = 22
 _ZIP_LOCAL_SIZE = 30
 _ZIP_ENCRYPTED = 1
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the output of other methods cannot be bounded
-_REGULAR = (0, 0o100000)
-_DIRECTORY = 0o040000
+_REGULAR, _DIRECTORY = 0o100000, 0o040000
 _EXECUTABLE = 0o100
 MAX_EXTENDED = 4 * 1024  # bytes of one extended tar header; longer names are refused anyway
 MAX_EXTENDED_COST = 500_000_000  # sum of their squared sizes: 10,000 headers of 200 bytes, or a second of parsing
@@ -70,11 +69,10 @@ _FILE, _FOLDER, _EXTENDED = b"0", b"5", b"x"
 _GZIP_HEADER = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x00\xff"  # deflate, no time, no system
 _MAX_STORED = 0xFFFF
 
-_ZIP_VERSION = 20
 _ZIP_UTF8 = 0x800
-_ZIP_DATE = 0x0021  # 1 January 1980, the earliest date of the format
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time of the format
 _ZIP_FOLDER = 0x10  # the DOS attribute
-_ZIP_UNIX = 3 << 8
+_ZIP_UNIX = 3
 
 
 class Unpacked(NamedTuple):
@@ -318,7 +316,7 @@ def _zip_members(data: bytes, limits: Limits) -> Iterator[_PackedMember]:
             name = _zip_name(member)
             mode = member.external_attr >> 16
             kind = mode & 0o170000
-            if kind not in _REGULAR and kind != _DIRECTORY:
+            if kind not in (0, _REGULAR, _DIRECTORY):
                 raise refused(f"{name!r:.200} is a link, a device or a pipe")
             if member.flag_bits & _ZIP_ENCRYPTED:
                 raise refused(f"{name!r:.200} is encrypted")
@@ -465,27 +463,17 @@ def _gzipped(data: bytes) -> bytes:
 def _zipped(members: list[_Member], limits: Limits) -> bytes:
     if len(members) > _MAX_ZIP_MEMBERS:
         raise too_much("a zip archive cannot hold so many files")
-    parts: list[bytes] = []
-    directory: list[bytes] = []
-    offset = 0
-    for name, data, mode, is_folder in members:
-        facts = _zip_facts(name, data)
-        local = b"PK\x03\x04" + facts + name.encode()
-        parts += local, data
-        attributes = (0o040000 | mode) << 16 | _ZIP_FOLDER if is_folder else (0o100000 | mode) << 16
-        made_by, rest = binary("<H", _ZIP_UNIX | _ZIP_VERSION), binary("<HHHLL", 0, 0, 0, attributes, offset)
-        directory.append(ZIP_HEADER + made_by + facts + rest + name.encode())
-        offset += len(local) + len(data)
-    entries = b"".join(directory)
-    end = b"PK\x05\x06" + binary("<HHHHLLH", 0, 0, len(members), len(members), len(entries), offset, 0)
-    packed = b"".join([*parts, entries, end])
-    if packed.count(ZIP_HEADER) > limits.max_resources:  # a zip file inside the skill has such headers too
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, data, mode, is_folder in members:
+            member = zipfile.ZipInfo(name, _ZIP_TIME)
+            member.create_system = _ZIP_UNIX
+            member.external_attr = (
+                (_DIRECTORY | mode) << 16 | _ZIP_FOLDER if is_folder else (_REGULAR | mode) << 16
+            )
+            archive.writestr(member, data)
+    if (
+        packed.getvalue().count(ZIP_HEADER) > limits.max_resources
+    ):  # a zip file inside the skill has such headers too
         raise too_much(f"the archive has more than {limits.max_resources} members")
-    return packed
-
-
-def _zip_facts(name: str, data: bytes) -> bytes:
-    """The fields that both headers of a member share: version, flags, method, time, checksum, sizes, lengths."""
-    flags, size = (0 if name.isascii() else _ZIP_UTF8), len(data)
-    when = (0, _ZIP_DATE)
-    return binary("<HHHHHLLLHH", _ZIP_VERSION, flags, 0, *when, crc32(data), size, size, len(name.encode()), 0)
+    return packed.getvalue()

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from skillwire.errors import FormatError
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.frontmatter import find_frontmatter
 from skillwire.skill.hidden import HiddenKind, HiddenText
@@ -20,7 +21,7 @@ from skillwire.skill.markdown import read_text
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, SkillUri, resolve_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
 _EXCERPT = 160
 _MAX_FINDS = 200
@@ -42,11 +43,12 @@ class SkillText:
     """Paths of all files and folders of the skill; ``""`` is its root."""
 
 
-def check_file(skill: str, file: str, data: bytes, names: Container[str]) -> Iterator[Diagnostic]:
-    """Every problem in one file of a skill; none in a file that is not text."""
-    with suppress(UnicodeDecodeError):
-        if b"\0" not in data:
-            yield from check_text(SkillText(skill, file, data.decode(), names))
+def check_skill(skill: str, files: Iterable[tuple[str, bytes]], names: Container[str]) -> Iterator[Diagnostic]:
+    """Every problem in the text files of the skill at the path ``skill``. ``names`` are as in ``SkillText``."""
+    for file, data in files:
+        if len(data) <= DEFAULT_LIMITS.max_checked_text and b"\0" not in data:
+            with suppress(UnicodeDecodeError):
+                yield from check_text(SkillText(skill, file, data.decode(), names))
 
 
 def check_text(document: SkillText) -> Iterator[Diagnostic]:

@@ -97,7 +97,6 @@ _LONGEST_NAME = 32
 _MOST_PARTS = 3
 _MOST_CLASSES = 6
 _COLOURS = frozenset({"background", "bgcolor", "color"})
-_FEW_WORDS = 2
 _MANY_WORDS = 3
 _MORE_WORDS = 4
 _MANY_NAMES = 6

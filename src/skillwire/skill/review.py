@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -197,20 +198,14 @@ def review_files(
     for path, data in files:
         count += 1
         if len(data) > max_text:
-            review = with_unread(review, path)
+            review = replace(review, hidden=_bounded([*review.hidden, HiddenFind(HiddenKind.UNREAD, path)]))
             continue
         if path in executables:
             review = _with_script(review, path)
-        try:
+        with suppress(UnicodeDecodeError):
             review = with_text(review, path, data.decode())
-        except UnicodeDecodeError:
-            continue
         if path in review.nested:
-            try:
-                fields = parse_skill_md(data).frontmatter
-            except SkillwireError:
-                fields = None
-            review = with_nested(review, path, fields)
+            review = replace(review, widening={**review.widening, **_requests_in(path, data)})
     return replace(review, unread=max(len(review.files) - count, 0))
 
 
@@ -246,20 +241,13 @@ def with_text(review: Review, path: str, text: str) -> Review:
     )
 
 
-def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) -> Review:
-    """The review with the requests of a nested skill, which is active too if the whole folder is installed.
-
-    ``fields`` is ``None`` if they could not be parsed. An agent may be more lenient, so a person should look.
-    """
-    wider: dict[str, Json] = {f"{path}: fields": "cannot be read; look at the file"}
-    if fields is not None:
-        wider = {f"{path}: {key}": value for key, value in fields.items() if _is_widening(key)}
-    return replace(review, widening={**review.widening, **wider})
-
-
-def with_unread(review: Review, path: str) -> Review:
-    """The review with a note that the file at ``path`` is too large to be searched for hidden text."""
-    return replace(review, hidden=_bounded([*review.hidden, HiddenFind(HiddenKind.UNREAD, path)]))
+def _requests_in(path: str, skill_md: bytes) -> dict[str, Json]:
+    """The requests of a nested skill."""
+    try:
+        fields = parse_skill_md(skill_md).frontmatter
+    except SkillwireError:  # an agent may be more lenient, so a person should look
+        return {f"{path}: fields": "cannot be read; look at the file"}
+    return {f"{path}: {key}": value for key, value in fields.items() if _is_widening(key)}
 
 
 def requested_tools(entry: SkillEntry) -> tuple[str, ...]:

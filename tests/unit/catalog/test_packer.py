@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import anyio
 import pytest
 
 from rules import rule
@@ -64,25 +63,6 @@ async def test_digests_are_remembered_by_what_a_skill_holds() -> None:
     assert (again, skills.reads) == (first, reads)
     skills.put(Skill("acme/two", {"SKILL.md": skill_md("two"), "a b/e.md": b"more"}))
     assert await packer.digests(skills, await skills.get_skill(TWO)) != first
-
-
-@rule("I2")
-async def test_archives_are_kept_up_to_a_bound_the_ones_used_last_longest() -> None:
-    skills = catalog()
-    one, two = await skills.get_skill(ONE), await skills.get_skill(TWO)
-    sizes = [len(await Packer().archive(skills, entry, "zip") or b"") for entry in (one, two)]
-    packer = Packer(kept_bytes=sum(sizes))
-
-    async def reads(entry: object) -> int:
-        before = skills.reads
-        await packer.archive(skills, entry, "zip")  # pyright: ignore
-        return skills.reads - before
-
-    assert [await reads(one), await reads(two), await reads(one), await reads(two)] == [1, 2, 0, 0]
-    packer = Packer(kept_bytes=max(sizes))
-    assert [await reads(one), await reads(two), await reads(two), await reads(one)] == [1, 2, 0, 1]
-    packer = Packer(kept_bytes=0)
-    assert [await reads(one), await reads(one)] == [1, 1]
 
 
 @rule("I2")
@@ -171,18 +151,3 @@ async def test_what_is_remembered_is_bounded() -> None:
     for entry, reads in ((one, 1), (one, 1), (two, 3), (one, 4)):
         await packer.digests(skills, entry)
         assert skills.reads == reads
-
-
-@rule("I2")
-async def test_many_who_ask_for_one_archive_get_it_packed_once_and_the_room_stays() -> None:
-    """What is kept is counted once, however many asked at the same time."""
-    held = Counting([Skill("one", {"SKILL.md": skill_md("one"), "big.bin": bytes(300_000)})])
-    packer = Packer(kept_bytes=1_000_000)
-    entry = await held.get_skill(ONE)
-    async with anyio.create_task_group() as group:
-        for _ in range(8):
-            group.start_soon(packer.archive, held, entry, "zip")
-    reads = held.reads
-    assert reads == 2
-    assert await packer.archive(held, entry, "zip") is not None
-    assert held.reads == reads
