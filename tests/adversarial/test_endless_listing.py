@@ -6,7 +6,6 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -223,8 +222,7 @@ async def test_ls_marks_a_directory_that_never_ends(
 ) -> None:
     server.answers[DIRECTORY] = again("resources", [CHILD, {"uri": "skill://other/x", "name": "x"}])
     async with connected(server) as client:
-        arguments = SimpleNamespace(json=True)
-        assert await list_directory(RemoteCatalog(client), "skill://flat", arguments, Printer()) == 1
+        assert await list_directory(RemoteCatalog(client), "skill://flat", Printer(is_json=True)) == 1
     document = json.loads(capsys.readouterr().out)
     assert [child["name"] for child in document["children"]] == ["notes.md"]
     assert {problem["reference"] for problem in document["problems"]} == {"listing-partial", "child-invalid"}

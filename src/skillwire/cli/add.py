@@ -169,13 +169,11 @@ async def _copy(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
             written = await export_skill(catalog, entry, arguments.to, replace=arguments.force, on_file=count)
         folder, files, size = str(written.folder), list(written.files), written.size
         copied.append({"uri": entry.uri, "folder": folder, "files": files, "size": size})
-        if not arguments.json:
-            printer.talk(
-                f"wrote {visible(folder)}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
-                f" {visible(entry.uri)} (this proves consistency, not trust)"
-            )
-    if arguments.json:
-        printer.json({"copied": copied})
+        printer.talk(
+            f"wrote {visible(folder)}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
+            f" {visible(entry.uri)} (this proves consistency, not trust)"
+        )
+    printer.json({"copied": copied})
     return Exit.OK
 
 
@@ -192,8 +190,7 @@ async def _add(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
         except SkillwireError as error:
             printer.error(error)
             refused.append({"skill": text, "reference": error.reference, "message": error.message})
-    if arguments.json:
-        printer.json({"added": added, "refused": refused})
+    printer.json({"added": added, "refused": refused})
     return Exit.PROBLEMS if refused else Exit.OK
 
 
@@ -226,8 +223,7 @@ async def _add_one(
     foreign = needs_consent(server, scope)
     if foreign is not None:
         allow(server_record(*foreign))  # the user chose this server, so update does not ask about it again
-    if not arguments.json:
-        show_outcome(outcome, fetched.name, printer)
+    show_outcome(outcome, fetched.name, printer)
     return {"uri": entry.uri, "wrote": [f"{label}/{fetched.name}" for label in outcome.written]}
 
 
@@ -324,12 +320,11 @@ async def _add_locked(arguments: Arguments, printer: Printer) -> int:
     except SkillwireError as error:
         return _nothing_written([error], printer)
     show_backups(outcome, printer)
-    if arguments.json:
-        printer.json({"skills": sorted(lock.skills), "wrote": list(outcome.written)})
-    else:
-        for label in outcome.written:
-            printer.data(f"wrote {line(label)}")
-        printer.talk(f"{counted(len(lock.skills), 'skill')} installed; all folders match the lock")
+    printer.result(
+        {"skills": sorted(lock.skills), "wrote": list(outcome.written)},
+        *(f"wrote {line(label)}" for label in outcome.written),
+    )
+    printer.talk(f"{counted(len(lock.skills), 'skill')} installed; all folders match the lock")
     return Exit.OK
 
 

@@ -33,7 +33,7 @@ from skillwire.cli.host_session import (
     run_with_store,
     system_user,
 )
-from skillwire.cli.printer import Printer, counted, line, listed, moment, short_digest, utc_text
+from skillwire.cli.printer import Printer, counted, line, listed, moment, utc_text
 from skillwire.cli.prompts import can_ask, confirm, no_terminal, page, source_rows
 from skillwire.cli.questions import questions
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 @verb(
     "List the approvals with user, time and grants. With --json, print an export.",
-    flag("--verbose", help="print whole fingerprints"),
     *STORE_OPTIONS,
     within=run_with_store,
     examples="""\
@@ -75,7 +74,7 @@ async def _list(store: Store, arguments: Arguments, printer: Printer) -> None:
             line(approval.uri.removesuffix("/SKILL.md")),
             moment(approval.at),
             line(approval.by),
-            short_digest(approval.fingerprint, whole=arguments.verbose or not printer.out.is_terminal),
+            printer.digest(approval.fingerprint),
             listed(sorted(approval.grants)) or "nothing",
         )
         for approval in found
@@ -91,7 +90,6 @@ async def _list(store: Store, arguments: Arguments, printer: Printer) -> None:
     " SKILL.md, files, scripts, requested tools, external links, hidden text, and changes since an approval.",
     NAME,
     option("--file", metavar="PATH", help="show the source of this file of the skill instead"),
-    flag("--verbose", help="print whole digests"),
     *HOST_OPTIONS,
     within=run_with_host,
     examples="""\
@@ -113,11 +111,9 @@ async def _show(host: SkillHost, arguments: Arguments, printer: Printer) -> None
     approval = await host.store.approval(found.origin.label, found.entry.uri)
     decision = await host.approvals.decided(found.origin.label, found.entry.uri)
     request = await review_request(host, found, approval, printer)
-    if arguments.json:
-        printer.json(_document(found, request, approval, decision))
-        return
+    printer.json(_document(found, request, approval, decision))
     address, is_local = found.origin.address, found.origin.is_own
-    for row in page(request, approval, decision, is_local=is_local, is_verbose=arguments.verbose, address=address):
+    for row in page(request, approval, decision, is_local=is_local, address=address):
         printer.data(row)
     for row in file_hint(found, arguments):
         printer.talk(row)
@@ -213,7 +209,7 @@ async def _decline(host: SkillHost, arguments: Arguments, printer: Printer) -> N
     printer.result(
         {"origin": label, "uri": uri, "fingerprint": fingerprint},
         f"declined {line(uri)} from {line(label)}",
-        f"fingerprint: {short_digest(fingerprint, whole=not printer.out.is_terminal)}",
+        f"fingerprint: {printer.digest(fingerprint)}",
     )
     print_answered(waiting, printer)
 

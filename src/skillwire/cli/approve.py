@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Line, option, repeated, verb
 from skillwire.cli.host_session import BY, HOST_OPTIONS, NAME, find_skill, host_command, run_with_host, system_user
-from skillwire.cli.printer import Printer, line, listed, runnable, short_digest
+from skillwire.cli.printer import Printer, line, listed, runnable
 from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.errors import ApprovalError, UpstreamError
 
@@ -94,7 +94,7 @@ async def command(host: SkillHost, arguments: Arguments, printer: Printer) -> No
     printer.result(
         {"origin": label, "uri": uri, "fingerprint": shown, "grants": sorted(grants)},
         f"approved {line(uri)} from {line(label)}",
-        f"fingerprint: {short_digest(shown, whole=not printer.out.is_terminal)}",
+        f"fingerprint: {printer.digest(shown)}",
         f"granted: {listed(sorted(grants)) or 'nothing'}",
     )
     review = review_entry(found.entry)

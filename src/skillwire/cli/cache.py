@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 @verb("Show the size for each origin.", *STORE_OPTIONS, examples="  skillwire cache show\n")
 def _show(arguments: Arguments, printer: Printer) -> None:
     usage = _open(arguments).usage()
-    if arguments.json:
-        printer.json({"files": usage.files, "bytes": usage.bytes, "origins": dict(usage.by_origin)})
-        return
+    printer.json({"files": usage.files, "bytes": usage.bytes, "origins": dict(usage.by_origin)})
     rows = [(line(label), size_of(kept)) for label, kept in sorted(usage.by_origin.items())]
     printer.table(("origin", "size"), rows)
     printer.talk(f"{counted(usage.files, 'file')}, {size_of(usage.bytes)}")

@@ -5,6 +5,7 @@ The findings are printed as text, as JSON, or as SARIF 2.1.0 for code-scanning t
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from itertools import groupby
@@ -16,7 +17,7 @@ from skillwire.cli.printer import Printer, counted, ignored_text, visible
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rich.text import Text
@@ -97,12 +98,12 @@ def _repairs(report: CheckReport) -> Iterator[tuple[Path, bytes, list[str]]]:
 def _check_all(checkers: list[Checker], arguments: Arguments, printer: Printer) -> int:
     with printer.progress("Checking", "skills") as count:
         reports = [checker.run(count) for checker in checkers]
-    if arguments.json or arguments.sarif:
-        printer.json((_as_json if arguments.json else _as_sarif)(reports))
+    if arguments.sarif:
+        print(json.dumps(_as_sarif(reports), indent=2, ensure_ascii=False), flush=True)
     else:
-        places = [str(place) for report in reports for place, *_ in _repairs(report)]
+        printer.json(_as_json(reports))
         _print_text(reports, printer)
-        if places:
+        if places := [str(place) for report in reports for place, *_ in _repairs(report)]:
             # pre-commit gives every file of a project: name only those that change.
             words = shlex.join(["skillwire", "check", *places, "--fix"])
             command = words if len(places) <= _NAMED else again(arguments, "--fix")
@@ -156,9 +157,8 @@ def _print_text(reports: Sequence[CheckReport], printer: Printer) -> None:
     printer.data(_summary(reports))
 
 
-def _as_json(reports: Iterable[CheckReport]) -> dict[str, Any]:
+def _as_json(reports: Sequence[CheckReport]) -> dict[str, Any]:
     """Return everything as a document. Its field names are stable."""
-    reports = list(reports)
     return {
         "skills": sum(report.skills for report in reports),
         "errors": sum(report.errors for report in reports),
@@ -169,7 +169,7 @@ def _as_json(reports: Iterable[CheckReport]) -> dict[str, Any]:
     }
 
 
-def _as_sarif(reports: Iterable[CheckReport]) -> dict[str, Any]:
+def _as_sarif(reports: Sequence[CheckReport]) -> dict[str, Any]:
     """Return the findings in the format of code hosts and editors."""
     from skillwire import __version__
     from skillwire.skill.diagnostics import KINDS

@@ -32,7 +32,7 @@ from skillwire.client.dialects import DIALECT_NAMES
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from skillwire.conform.report import ConformanceRule, Finding, Report, Result
 
@@ -99,7 +99,7 @@ def _server(arguments: Arguments, printer: Printer) -> int:
     from skillwire.conform.rules import SERVER_RULES  # late: not needed for --help
 
     if arguments.list_rules:
-        return _list_rules(SERVER_RULES.values(), arguments, printer)
+        return _list_rules(SERVER_RULES.values(), printer)
     if not arguments.target:
         raise FormatError(
             "target-missing", "no server was given", "write: skillwire conform server -- COMMAND, or a URL"
@@ -161,7 +161,7 @@ def _host(arguments: Arguments, printer: Printer) -> int:
     from skillwire.conform.rules import HOST_RULES  # late: not needed for --help
 
     if arguments.list_rules:
-        return _list_rules(HOST_RULES.values(), arguments, printer)
+        return _list_rules(HOST_RULES.values(), printer)
     if arguments.command and COMMAND not in arguments.command:
         raise FormatError(
             "command-missing", "the command of a host must follow --", "write: skillwire conform host -- COMMAND"
@@ -199,12 +199,11 @@ command = Noun(
 )
 
 
-def _list_rules(rules: Iterable[ConformanceRule], arguments: Arguments, printer: Printer) -> int:
-    if arguments.json:
-        printer.json([{"rule": rule.id, "title": rule.title, "how": rule.how} for rule in rules])
-    else:
-        for rule in rules:
-            printer.data(f"{rule.id:<5} {rule.title}\n      {rule.how}")
+def _list_rules(rules: Collection[ConformanceRule], printer: Printer) -> int:
+    printer.result(
+        [{"rule": rule.id, "title": rule.title, "how": rule.how} for rule in rules],
+        *(f"{rule.id:<5} {rule.title}\n      {rule.how}" for rule in rules),
+    )
     return Exit.OK
 
 
@@ -214,10 +213,8 @@ def _write_report(report: Report, arguments: Arguments, printer: Printer) -> int
 
     if arguments.junit is not None:
         _write_file(arguments.junit, as_junit(report))
-    if arguments.json:
-        printer.json(as_json(report, __version__))
-    else:
-        _print(report, printer, strict=arguments.strict)
+    printer.json(as_json(report, __version__))
+    _print(report, printer, strict=arguments.strict)
     return Exit.PROBLEMS if report.has_failed(strict=arguments.strict) else Exit.OK
 
 

@@ -203,8 +203,7 @@ async def _change(arguments: Arguments, entry: dict[str, Any], printer: Printer)
     elif edit.new is None:
         forget(created(edit.file.path))
     done = "removed" if edit.new is None else "changed"
-    if arguments.json:
-        printer.json({"file": edit.label, done: arguments.name, "backup": backup and backup.name})
+    printer.json({"file": edit.label, done: arguments.name, "backup": backup and backup.name})
     printer.talk(
         f"{'created' if edit.is_new else done} {line(edit.label)}"
         + ("" if backup is None else f"; the old file is {line(backup.name)}")

@@ -46,14 +46,11 @@ async def command(old: Catalog, new: Catalog, arguments: Arguments, printer: Pri
         async for difference in differences(old, new, with_text=not arguments.no_text):
             found.append(difference)
             count(len(found))
-    if arguments.json:
-        printer.json({"skills": [difference.to_json() for difference in found]})
-    else:
-        for difference in found:
-            print_difference(difference, printer.data)
-        kinds = Counter(difference.kind for difference in found)
-        counts = [f"{kinds[kind]} {kind}" for kind in _MARKS if kinds[kind]]
-        printer.talk(", ".join(counts) or "no differences")
+    printer.json({"skills": [difference.to_json() for difference in found]})
+    for difference in found:
+        print_difference(difference, printer.data)
+    kinds = Counter(difference.kind for difference in found)
+    printer.talk(", ".join(f"{kinds[kind]} {kind}" for kind in _MARKS if kinds[kind]) or "no differences")
     return Exit.PROBLEMS if found else Exit.OK
 
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.cli.command import JSON, Arguments, Exit, argument, verb
+from skillwire.cli.command import JSON, Arguments, argument, verb
 from skillwire.cli.printer import Printer, counted, runnable
 from skillwire.errors import NotFoundError
 
@@ -44,11 +44,14 @@ class Report(NamedTuple):
   skillwire explain
 """,
 )
-def command(arguments: Arguments, printer: Printer) -> int:
+def command(arguments: Arguments, printer: Printer) -> None:
     """Explain a reference, or list all."""
-    wanted: str | None = None if arguments.reference is None else arguments.reference.strip("[]").lower()
-    if wanted is None:
-        return _list(arguments, printer)
+    if arguments.reference is None:
+        references = all_references()
+        printer.result({"references": references}, *references)
+        printer.talk(counted(len(references), "reference"))
+        return
+    wanted: str = arguments.reference.strip("[]").lower()
     reports, kind = list(reports_of(_sources(), wanted)), _kind(wanted)
     if not reports and kind is None:
         near = get_close_matches(wanted, all_references(), 3)
@@ -57,9 +60,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
     messages = list(dict.fromkeys(report.message for report in reports if report.message))
     hints = list(dict.fromkeys(report.hint for report in reports if report.hint))
     rules = sorted({report.rule for report in reports if report.rule} | ({kind["rule"]} if kind else set()))
-    if arguments.json:
-        printer.json({"reference": wanted, **(kind or {}), "messages": messages, "hints": hints, "rules": rules})
-        return Exit.OK
+    printer.json({"reference": wanted, **(kind or {}), "messages": messages, "hints": hints, "rules": rules})
     printer.data(wanted if kind is None else f"{wanted}: {kind['title']}")
     if kind is not None:
         served = "the skill is served nevertheless" if kind["served"] else "the skill is not served"
@@ -68,7 +69,6 @@ def command(arguments: Arguments, printer: Printer) -> int:
     _print("what to do", [runnable(hint) for hint in hints], printer)
     if rules:
         printer.data(f"  rules:      {', '.join(rules)} of the protocol and of this program")
-    return Exit.OK
 
 
 def _print(title: str, texts: list[str], printer: Printer) -> None:
@@ -76,17 +76,6 @@ def _print(title: str, texts: list[str], printer: Printer) -> None:
         printer.data(f"  {f'{title}:' if number == 0 else '':12}{text}")
     if len(texts) > _SHOWN:
         printer.data(f"  {'':12}… and {len(texts) - _SHOWN} more; --json lists all")
-
-
-def _list(arguments: Arguments, printer: Printer) -> int:
-    references = all_references()
-    if arguments.json:
-        printer.json({"references": references})
-        return Exit.OK
-    for reference in references:
-        printer.data(reference)
-    printer.talk(counted(len(references), "reference"))
-    return Exit.OK
 
 
 def _kind(reference: str) -> dict[str, Any] | None:

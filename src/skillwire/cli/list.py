@@ -82,18 +82,15 @@ def command(arguments: Arguments, printer: Printer) -> int | None:
 
 
 async def _list(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
+    from skillwire.catalog.listing import entry_to_document
+
     entries: list[SkillEntry] = []
     with printer.progress("Listing", "skills") as count:
         async for entry in catalog.entries():
             entries.append(entry)
             count(len(entries))
     problems = [problem for problem in await catalog.problems() if problem.refuses]
-    if arguments.json:
-        from skillwire.catalog.listing import entry_to_document
-
-        skills = [entry_to_document(entry) for entry in entries]
-        printer.json({"skills": skills, "problems": problems_json(problems)})
-        return Exit.PROBLEMS if problems else Exit.OK
+    printer.json({"skills": [entry_to_document(each) for each in entries], "problems": problems_json(problems)})
     if arguments.tree:
         printer.data(_draw(entries, arguments.target or "."))
         files = {file.uri: file.size or 0 for entry in entries for file in entry.files}
@@ -163,9 +160,7 @@ def _list_installed(arguments: Arguments, printer: Printer) -> int:
 
     lock = read_lock(scope_of(arguments).lock_path) or Lock()
     skills = [lock.skills[name] for name in sorted(lock.skills)]
-    if arguments.json:
-        printer.json({"skills": [{"name": skill.name, **skill.to_json()} for skill in skills]})
-        return Exit.OK
+    printer.json({"skills": [{"name": skill.name, **skill.to_json()} for skill in skills]})
     rows = [
         (line(skill.name), listed(skill.agents), skill.at, line(skill.by), line(server_text(skill.server)))
         for skill in skills
@@ -180,20 +175,17 @@ async def _list_origins(host: SkillHost, arguments: Arguments, printer: Printer)
     """List the skills that a model would see, with their status and token cost. No file is read."""
     if arguments.prompt:
         prompt = host.catalog_prompt()
-        if arguments.json:
-            printer.json({"prompt": prompt})
-        elif sys.stdout.isatty():
+        printer.json({"prompt": prompt})
+        if sys.stdout.isatty():
             printer.data(visible(prompt.removesuffix("\n")))
-        else:
+        elif not arguments.json:
             sys.stdout.write(prompt)
     else:
         descriptions = {(s.origin.label, s.entry.uri): s.entry.description for s in host.names.skills}
         rows = [(status, descriptions.get((status.origin, status.uri), "")) for status in await host.skills()]
-        if arguments.json:
-            origins = {origin.label: origin.state for origin in host.registry}
-            printer.json({"skills": [_status_json(*row) for row in rows], "origins": origins})
-        else:
-            _print_statuses(rows, host, printer)
+        origins = {origin.label: origin.state for origin in host.registry}
+        printer.json({"skills": [_status_json(*row) for row in rows], "origins": origins})
+        _print_statuses(rows, host, printer)
     return Exit.PROBLEMS if print_incomplete(host.registry, arguments, printer) else Exit.OK
 
 

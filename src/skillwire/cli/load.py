@@ -84,9 +84,8 @@ async def _load(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     found = await find_skill(host, arguments, printer, whole=False)  # V5: nothing is read before the approval
     outcome = await host.load_skill(arguments.name, arguments=_given(arguments.argument))
     if isinstance(outcome, Refusal):
-        if arguments.json:
-            fields = {"reference": outcome.reference, "rule": outcome.rule, "message": outcome.message}
-            printer.json({"refused": {**fields, "hint": outcome.hint, "forModel": outcome.for_model}})
+        fields = {"reference": outcome.reference, "rule": outcome.rule, "message": outcome.message}
+        printer.json({"refused": {**fields, "hint": outcome.hint, "forModel": outcome.for_model}})
         hint = outcome.hint
         if outcome.missing:
             hint = "add: " + " ".join(f"--argument {shlex.quote(name)}=TEXT" for name in outcome.missing)
@@ -96,12 +95,11 @@ async def _load(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
         if outcome.rule == "V7" and not arguments.dynamic:
             printer.talk("it cannot be verified; to be asked about it, add --dynamic")
         return Exit.USAGE if outcome.reference in _AWAY else Exit.PROBLEMS
-    if arguments.json:
-        fields = {"name": outcome.name, "origin": outcome.origin, "uri": outcome.uri}
-        printer.json({**fields, "offline": outcome.offline, "text": outcome.text})
-    elif sys.stdout.isatty():
+    fields = {"name": outcome.name, "origin": outcome.origin, "uri": outcome.uri}
+    printer.json({**fields, "offline": outcome.offline, "text": outcome.text})
+    if sys.stdout.isatty():
         printer.data(visible(outcome.text))
-    else:
+    elif not arguments.json:
         sys.stdout.write(outcome.text + "\n")  # the exact text for the model
     if outcome.offline:
         printer.talk(f"read from the cache: {found.origin.label} is not reachable")

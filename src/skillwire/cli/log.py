@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillwire.cli.command import Arguments, flag, option, verb
+from skillwire.cli.command import Arguments, option, verb
 from skillwire.cli.host_session import STORE_OPTIONS, run_with_store
-from skillwire.cli.printer import Printer, line, moment, short_digest
+from skillwire.cli.printer import Printer, line, moment
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -33,7 +33,6 @@ _COLOURS = {
     " document for each line.",
     option("-n", type=click.IntRange(min=0), default=50, metavar="N", help="the number of lines (default: 50)"),
     option("--origin", metavar="LABEL", help="only lines about this origin"),
-    flag("--verbose", help="print whole digests"),
     *STORE_OPTIONS,
     within=run_with_store,
     examples="""\
@@ -53,15 +52,15 @@ async def command(store: Store, arguments: Arguments, printer: Printer) -> None:
             sys.stdout.write(json.dumps(entry.to_json()) + "\n")  # ASCII: a hostile name may be invalid Unicode
     elif printer.out.is_terminal:
         for entry in lines:
-            printer.data(_coloured(*_cells(entry, is_verbose=arguments.verbose)))
+            printer.data(_coloured(*_cells(entry, printer)))
     else:
-        rows = [_cells(entry, is_verbose=True) for entry in lines]
+        rows = [_cells(entry, printer) for entry in lines]
         printer.table(("when", "what", "origin", "skill", "by", "facts"), rows)
 
 
-def _cells(entry: LogLine, *, is_verbose: bool) -> tuple[str, str, str, str, str, str]:
+def _cells(entry: LogLine, printer: Printer) -> tuple[str, str, str, str, str, str]:
     facts = {key: value for key, value in entry.facts.items() if value != "" and key != "rule"}
-    words = " ".join(f"{line(key)}={line(_value(value, is_verbose=is_verbose))}" for key, value in facts.items())
+    words = " ".join(f"{line(key)}={line(_value(value, printer))}" for key, value in facts.items())
     return moment(entry.at), entry.what, line(entry.origin), line(entry.uri), line(entry.by), words
 
 
@@ -72,10 +71,10 @@ def _coloured(when: str, what: str, origin: str, uri: str, by: str, facts: str) 
     return Text.assemble((when, "dim"), "  ", (f"{what:14}", _COLOURS.get(what, "")), "  ", words)
 
 
-def _value(value: object, *, is_verbose: bool) -> str:
+def _value(value: object, printer: Printer) -> str:
     """Shorten a fact; approved files are only counted. ``--json`` has all of it."""
     if isinstance(value, list) and value and isinstance(value[0], list):
         return f"{len(cast('list[object]', value))} files"
     if not isinstance(value, str):
         return json.dumps(value)
-    return short_digest(value, whole=is_verbose) if value.startswith("sha256:") else value
+    return printer.digest(value) if value.startswith("sha256:") else value

@@ -80,11 +80,9 @@ def command(arguments: Arguments, printer: Printer) -> int:
     except OSError as error:
         message = f"{str(folder)!r:.200} cannot be made: {error.strerror}"
         raise StoreError("write-failed", message, "choose another folder: --in DIR") from error
-    if arguments.json:
-        printer.json({"name": name, "file": str(folder / "SKILL.md")})
-        return Exit.OK
+    file = str(folder / "SKILL.md")
+    printer.result({"name": name, "file": file}, f"created {visible(file)}")
     where = shlex.quote(str(arguments.folder))
-    printer.data(f"created {visible(str(folder / 'SKILL.md'))}")
     printer.talk(f"write it, then check it: skillwire check {shlex.quote(str(folder))}")
     printer.talk(f"serve it:                skillwire serve {where} --http auto")
     return Exit.OK

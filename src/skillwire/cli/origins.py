@@ -111,13 +111,11 @@ async def _add(store: Store, arguments: Arguments, printer: Printer) -> int:
     now, where = time.time(), settings.get("folder") or address_of(settings)
     await store.put_origin(StoredOrigin(label, settings, now))
     await store.log(LogLine("origin-added", label, "", "user", now))
-    if arguments.json:
-        printer.json({"added": label, "where": where, "found": [each.document() for each in found]})
-    else:
-        printer.talk(f"added {line(label)}: {line(where)}")
-        if "folder" in settings:
-            printer.talk("this is a folder of yours: its skills need no approval")
-        _print_probes(found, printer)
+    printer.json({"added": label, "where": where, "found": [each.document() for each in found]})
+    printer.talk(f"added {line(label)}: {line(where)}")
+    if "folder" in settings:
+        printer.talk("this is a folder of yours: its skills need no approval")
+    _print_probes(found, printer)
     return max((probe.exit for probe in found), default=Exit.OK)
 
 
@@ -199,9 +197,7 @@ async def _try(
 )
 async def _list(store: Store, arguments: Arguments, printer: Printer) -> None:
     found = await _known(store, arguments)
-    if arguments.json:
-        printer.json({"origins": [probe.document() for probe in found]})
-        return
+    printer.json({"origins": [probe.document() for probe in found]})
     rows = [
         (line(o.label), line(o.address), o.state, str(len(o.known)), moment(o.seen_at), probe.error)
         for probe in found
@@ -227,10 +223,8 @@ exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no re
 )
 async def _test(store: Store, arguments: Arguments, printer: Printer) -> int:
     found = await _known(store, arguments, arguments.label)
-    if arguments.json:
-        printer.json({"origins": [probe.document() for probe in found]})
-    else:
-        _print_probes(found, printer)
+    printer.json({"origins": [probe.document() for probe in found]})
+    _print_probes(found, printer)
     return max((probe.exit for probe in found), default=Exit.OK)
 
 
@@ -252,10 +246,8 @@ async def _remove(store: Store, arguments: Arguments, printer: Printer) -> None:
     host = SkillHost(store, cache=open_cache(state_of(arguments)))
     await host.registry.add_server(label, {})
     await host.remove_origin(label)
-    if arguments.json:
-        printer.json({"removed": label, "approvals": len(approvals)})
-    else:
-        printer.talk(f"removed {line(label)} with its content and {counted(len(approvals), 'approval')}")
+    printer.json({"removed": label, "approvals": len(approvals)})
+    printer.talk(f"removed {line(label)} with its content and {counted(len(approvals), 'approval')}")
 
 
 async def _known(store: Store, arguments: Arguments, label: str | None = None) -> list[OriginProbe]:

@@ -1,7 +1,7 @@
 """Output for people and programs: results go to stdout, messages to stderr.
 
-With ``--json``, the error that ends a command is a document on stdout too: ``{"error": {"reference", "message",
-"hint"}}``. So a program always reads stdout.
+With ``--json``, stdout has the result as a document (``json``), and no text (``data``, ``table``). The error that
+ends a command is a document too: ``{"error": {"reference", "message", "hint"}}``. So a program reads only stdout.
 
 Everything printed here may come from a hostile file. So it is printed as plain text without markup, and characters
 that would control a terminal are spelled out.
@@ -72,24 +72,26 @@ class Printer:
         """Whether stderr is a pipe. A server that a host starts does not wait for the import of rich."""
         return self._given[1] is None and not sys.stderr.isatty()
 
-    def data(self, what: RenderableType) -> None:
-        """Print a result to stdout."""
-        self.out.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    def json(self, document: Any) -> None:
+        """With ``--json``, print the result to stdout as a document."""
+        if self.is_json:
+            print(json.dumps(document, indent=2, ensure_ascii=False), flush=True)
 
-    def json(self, value: Any) -> None:
-        """Print a JSON document to stdout."""
-        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    def data(self, what: RenderableType) -> None:
+        """Print a part of the result to stdout as text, unless ``--json`` was given."""
+        if not self.is_json:
+            self.out.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def result(self, document: Any, *lines: str) -> None:
-        """Print the result of a verb to stdout: the lines, or with ``--json`` the document."""
-        if self.is_json:
-            self.json(document)
-        else:
-            for each in lines:
-                self.data(each)
+        """Print the result to stdout: the lines, or with ``--json`` the document."""
+        self.json(document)
+        for each in lines:
+            self.data(each)
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows in columns that fit the terminal, with titles; in a pipe tab-separated, without titles."""
+        if self.is_json:
+            return
         if not self.out.is_terminal:
             for row in rows:
                 self.out.file.write("\t".join(row) + "\n")
@@ -103,6 +105,10 @@ class Printer:
         for index, row in enumerate((titles, *rows)):
             line = "  ".join(_fitted(cell, width) for cell, width in zip(row, widths, strict=True))
             self.data(Text(line.rstrip(), style="bold" if index == 0 else ""))
+
+    def digest(self, digest: str) -> str:
+        """Return a digest for ``data`` or ``table``: its beginning on a terminal, all of it in a pipe."""
+        return short_digest(digest) if self.out.is_terminal else digest or "no digest"
 
     def talk(self, what: RenderableType) -> None:
         """Print a message to stderr."""
@@ -232,11 +238,9 @@ def moment(at: float | None) -> str:
     return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def short_digest(digest: str, *, whole: bool = False) -> str:
-    """Return the beginning of a digest, or all of it; an empty one means that there is none."""
-    if not digest:
-        return "no digest"
-    return digest if whole or len(digest) <= _SHORT_DIGEST else f"{digest[:_SHORT_DIGEST]}…"
+def short_digest(digest: str) -> str:
+    """Return the beginning of a digest; an empty one means that there is none."""
+    return f"{digest[:_SHORT_DIGEST]}…" if digest else "no digest"
 
 
 def ignored_text(paths: Sequence[str]) -> str:

@@ -202,7 +202,6 @@ def page(
     at_most: int | None = None,
     to_install: bool = False,
     with_source: bool = True,
-    is_verbose: bool = False,
     address: str = "",
 ) -> Iterator[Text]:
     """Yield everything about one skill, line by line: its source first, warnings last.
@@ -210,7 +209,7 @@ def page(
     ``decision`` is the newest one, for a skill that is not approved. ``at_most`` limits the rows of each section,
     so that a long section cannot move the warnings off the screen. ``to_install`` is for a skill that goes into
     the folder of an agent: the agent trusts it, and no host of ours checks its actions. ``with_source`` begins
-    with the ``SKILL.md``. ``is_verbose`` shows whole digests.
+    with the ``SKILL.md``.
     """
     from rich.text import Text
 
@@ -236,7 +235,7 @@ def page(
     }
     yield from (Text.assemble((f"  {key:12}", "dim"), value) for key, value in facts.items() if value)
     titles = _INSTALLED if to_install else _HOSTED
-    for title, style, rows in _sections(request, titles, is_verbose=is_verbose):
+    for title, style, rows in _sections(request, titles):
         if rows:
             yield Text(title, style=style)
             yield from (Text(f"  {cut_line(row, _LONGEST)}", style=_style(row)) for row in rows[:at_most])
@@ -276,18 +275,12 @@ def _status(
     return f"changed since it was {decided}"
 
 
-def _sections(
-    request: ApprovalRequest, titles: _Titles, *, is_verbose: bool
-) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Yield title, style and rows. The most important section is the last, next to the question."""
     from skillwire.skill.approval import fingerprint_of
 
     entry, review = request.entry, request.summary
-    yield (
-        f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}",
-        "bold",
-        _files(entry, is_verbose=is_verbose),
-    )
+    yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)
     yield "not stated by the server", "bold yellow", review.gaps
     yield titles.nested, "bold yellow", review.nested
     yield titles.scripts, "bold yellow", review.scripts
@@ -316,11 +309,11 @@ def _link_rows(link: ExternalLink) -> Iterator[str]:
     yield from (f"… {row[start : start + part]}" for start in range(_LONGEST, len(row), part))
 
 
-def _files(entry: SkillEntry, *, is_verbose: bool) -> list[str]:
+def _files(entry: SkillEntry) -> list[str]:
     paths = [line(file.path or file.uri) for file in entry.files]
     width = min(max(map(len, paths), default=0), _WIDEST_PATH)
     sizes = ["?" if file.size is None else size_of(file.size) for file in entry.files]
-    digests = [short_digest(file.digest or "", whole=is_verbose) for file in entry.files]
+    digests = [short_digest(file.digest or "") for file in entry.files]
     return [
         f"{path:{width}}  {size:>9}  {digest}" for path, size, digest in zip(paths, sizes, digests, strict=True)
     ]

@@ -64,11 +64,9 @@ def questions(arguments: Arguments, printer: Printer) -> int | None:
     return run_with_store(arguments, printer, _answer if is_answer else _show)
 
 
-async def _list(store: Store, arguments: Arguments, printer: Printer) -> None:
+async def _list(store: Store, _arguments: Arguments, printer: Printer) -> None:
     found = await store.questions(time.time())
-    if arguments.json:
-        printer.json({"questions": [_document(question) for question in found]})
-        return
+    printer.json({"questions": [_document(question) for question in found]})
     rows = [
         (
             question.id,
@@ -89,9 +87,7 @@ async def _show(store: Store, arguments: Arguments, printer: Printer) -> None:
     from skillwire.host.desk import request_of
 
     question = _find_question(await store.questions(time.time()), arguments)
-    if arguments.json:
-        printer.json(_document(question))
-        return
+    printer.json(_document(question))
     printer.data(f"{line(question.by)} asks ({question.kind}): {line(question.target) or 'permission to read it'}")
     approval = await store.approval(question.origin, question.entry.uri)
     for each in page(request_of(question), approval):

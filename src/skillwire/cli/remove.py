@@ -57,9 +57,7 @@ def command(arguments: Arguments, printer: Printer) -> int:
         show_backups(outcome, printer)
         for agent in outcome.unreached:
             printer.talk(f"nothing was removed for {line(agent)}: its folder cannot be used from here")
-        if not arguments.json:
-            for label in outcome.written:
-                printer.data(f"removed {line(label)}/{line(name)}")
-    if arguments.json:
-        printer.json({"skills": done})
+        for label in outcome.written:
+            printer.data(f"removed {line(label)}/{line(name)}")
+    printer.json({"skills": done})
     return Exit.PROBLEMS if any(each["state"] == "refused" for each in done) else Exit.OK

@@ -58,13 +58,9 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
         hits = await index.search(query, arguments.limit)
     finally:
         index.close()
-    if arguments.json:
-        printer.json({"query": query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]})
-    else:
-        rows = [
-            (line(skill_root(parse_uri(hit.uri)).path), line(hit.description), line(hit.snippet)) for hit in hits
-        ]
-        printer.table(("skill", "description", "found"), rows)
+    printer.json({"query": query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]})
+    rows = [(line(skill_root(parse_uri(hit.uri)).path), line(hit.description), line(hit.snippet)) for hit in hits]
+    printer.table(("skill", "description", "found"), rows)
     if hits:
         printer.talk(counted(len(hits), "skill"))
     else:

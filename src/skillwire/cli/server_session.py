@@ -88,7 +88,7 @@ SERVING_OPTIONS = (
     ),
     flag("--access-log", help="print a line of JSON to stderr for each request (HTTP)"),
     flag("--no-page", help="serve no page for browsers (HTTP)"),
-    flag("--verbose", help="also print the skills, and how to connect other agents"),
+    flag("--verbose", help="also print the skills, and an entry for the configuration of an agent"),
     flag("--json", help="print the addresses as a JSON document once the server is ready (HTTP)"),
 )
 
@@ -229,23 +229,18 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
     words = [_portable_word(word) if word in files else word for word in typed]
     if arguments.paths == ["."] and "." not in typed:  # an agent starts it in another folder
         words.append(os.getcwd())
-    name, start = shlex.quote(arguments.name), shlex.join([command, *words])
-    if not arguments.verbose:
-        options = "" if arguments.name == "skillwire" else f" --name {name}"
-        printer.talk(f"connect an agent: skillwire connect --agent claude-code{options} -- {start}")
-        printer.talk("serving MCP on stdin and stdout (Ctrl-C stops; --verbose shows more)")
-        return
-    entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
-    printer.talk("serving MCP on stdin and stdout; an agent starts it with this entry:")
-    printer.talk(json.dumps(entry, indent=2))
-    printer.talk("or with one of these commands:")
-    for each in (
-        f"claude mcp add {name} -- {start}",
-        f"codex mcp add {name} -- {start}",
-        f"gemini mcp add {name} {start}",
-        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, "command": command, "args": words})]),
-    ):
-        printer.talk(f"  {each}")
+    start = shlex.join([command, *words])
+    printer.talk(f"connect an agent: skillwire connect --agent claude-code{_name_option(arguments)} -- {start}")
+    if arguments.verbose:
+        printer.talk("or write this entry into its configuration:")
+        entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
+        printer.talk(json.dumps(entry, indent=2))
+    printer.talk("serving MCP on stdin and stdout (Ctrl-C stops; --verbose shows more)")
+
+
+def _name_option(arguments: Arguments) -> str:
+    """Return the option that gives the server in the agent the name that it has here."""
+    return "" if arguments.name == "skillwire" else f" --name {shlex.quote(arguments.name)}"
 
 
 def _portable_word(word: str) -> str:
@@ -262,23 +257,17 @@ def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_o
 
     address, token = arguments.public_url or url, arguments.access is not None
     page = None if arguments.no_page else page_address(url, arguments.public_url)
-    if arguments.json:
-        printer.json({"url": address, "page": page})
-        sys.stdout.flush()
+    printer.json({"url": address, "page": page})
     if page is not None:
         printer.talk(f"open in a browser: {page}")
     header = f' --header "Authorization: {TOKEN}"' if token else ""
     printer.talk(f"list the skills:   skillwire list {shlex.quote(address)}{header}")
-    commands = http_commands(arguments.name, address, token=token)
-    name = "" if arguments.name == "skillwire" else f" --name {shlex.quote(arguments.name)}"
-    connect = f"skillwire connect {shlex.quote(address)} --agent claude-code{name}"
-    printer.talk(f"connect an agent:  {commands['claude-code'] if token else connect}")
+    with_token = http_commands(arguments.name, address, token=True)["claude-code"]
+    connect = f"skillwire connect {shlex.quote(address)} --agent claude-code{_name_option(arguments)}"
+    printer.talk(f"connect an agent:  {with_token if token else connect}")
     if arguments.verbose:
-        printer.talk("an agent connects with this entry:")
+        printer.talk("or write this entry into its configuration:")
         printer.talk(json.dumps({"mcpServers": {arguments.name: http_entry(address, token=token)}}, indent=2))
-        printer.talk("or with one of these commands:")
-        for each in commands.values():
-            printer.talk(f"  {each}")
         printer.talk(f"one request, without a client: {_curl(address)}")
         printer.talk(
             f"clients of older proposals: {address}/sep-2076 and {address}/native (docs/explanation/dialects.md)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, flag, verb
-from skillwire.cli.printer import Printer, counted, listed, short_digest, size_of, visible
+from skillwire.cli.command import Arguments, Exit, verb
+from skillwire.cli.printer import Printer, counted, listed, size_of, visible
 from skillwire.cli.targets import (
     SKILL,
     TARGET,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     " text, tokens). For a folder in a skill, list its contents.",
     TARGET,
     SKILL,
-    flag("--verbose", help="print whole digests"),
     *TARGET_OPTIONS,
     targets=1,
     within=run_on_targets,
@@ -56,23 +55,19 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
         for uri in (as_uri(arguments.skill.removesuffix("/")), await uri_by_name(catalog, arguments.skill)):
             with suppress(NotFoundError, FormatError, ProtocolError):
                 if uri is not None:
-                    return await list_directory(catalog, uri, arguments, printer)
+                    return await list_directory(catalog, uri, printer)
         raise  # it is not a folder either: the first error is the better one
     risk = (await review_skill(catalog, entry)).risk
-    if arguments.json:
-        printer.json({**entry_to_document(entry), "risk": risk.to_json()})
-    else:
-        _print(entry, risk, printer, verbose=arguments.verbose)
+    printer.json({**entry_to_document(entry), "risk": risk.to_json()})
+    _print(entry, risk, printer)
     return Exit.OK
 
 
-async def list_directory(catalog: Catalog, uri: str, arguments: Arguments, printer: Printer) -> int:
+async def list_directory(catalog: Catalog, uri: str, printer: Printer) -> int:
     """Print the contents of a folder of a skill, and the problems of listing it."""
     children = [child async for child in catalog.children(uri)]
     problems = [each for each in await catalog.problems() if each.refuses and each.file == uri]
-    if arguments.json:
-        printer.json({"children": [child._asdict() for child in children], "problems": problems_json(problems)})
-        return Exit.PROBLEMS if problems else Exit.OK
+    printer.json({"children": [child._asdict() for child in children], "problems": problems_json(problems)})
     rows = [
         (
             visible(child.name) + ("/" if child.is_directory else ""),
@@ -85,7 +80,7 @@ async def list_directory(catalog: Catalog, uri: str, arguments: Arguments, print
     return Exit.PROBLEMS if problems else Exit.OK
 
 
-def _print(entry: SkillEntry, risk: Risk, printer: Printer, *, verbose: bool) -> None:
+def _print(entry: SkillEntry, risk: Risk, printer: Printer) -> None:
     import json
 
     printer.data(f"uri: {visible(entry.uri)}")
@@ -113,7 +108,7 @@ def _print(entry: SkillEntry, risk: Risk, printer: Printer, *, verbose: bool) ->
         (
             visible(file.path or file.uri),
             "" if file.size is None else size_of(file.size),
-            short_digest(file.digest or "", whole=verbose),
+            printer.digest(file.digest or ""),
         )
         for file in entry.files
     ]

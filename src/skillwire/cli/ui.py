@@ -71,9 +71,7 @@ async def _serve(signals: StopSignals, host: SkillHost, arguments: Arguments, pr
     from skillwire.web.desk.app import DeskServer
 
     server = DeskServer(host, listen(_LOOPBACK, arguments.port), by=arguments.by)
-    if arguments.json:
-        printer.json({"url": server.url, "link": server.link})
-        sys.stdout.flush()
+    printer.json({"url": server.url, "link": server.link})
     printer.talk(f"open the desk (the link works once): {server.link}")
     printer.talk(f"listening at {server.url} for this machine only (Ctrl-C stops)")
     if not arguments.no_open and _has_display():

@@ -94,17 +94,15 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
         for skill, state in zip(skills, found, strict=True):
             row = {"skill": skill.name, "state": state, "installed": skill.at, "from": server_text(server)}
             rows.append(row | ({"commit": skill.commit or "", "newest": commit} if commit else {}))
-    if arguments.json:
-        printer.json({"skills": rows})
-    else:
-        late = [row for row in rows if row["state"] != "current"]
-        if late:
-            titles = ("skill", "state", "installed", "from")
-            printer.table(titles, [(*(line(row[key]) for key in titles[:3]), _source(row)) for row in late])
-        printer.talk(f"{len(rows) - len(late)} of {counted(len(rows), 'skill')} up to date")
-        if any(row["state"] == "changed" for row in late):
-            printer.talk(f"see the changes, and decide: {scope.command('update')}")
+    printer.json({"skills": rows})
+    late = [row for row in rows if row["state"] != "current"]
+    if late:
+        titles = ("skill", "state", "installed", "from")
+        printer.table(titles, [(*(line(row[key]) for key in titles[:3]), _source(row)) for row in late])
+    printer.talk(f"{len(rows) - len(late)} of {counted(len(rows), 'skill')} up to date")
     states = {row["state"] for row in rows}
+    if "changed" in states:
+        printer.talk(f"see the changes, and decide: {scope.command('update')}")
     if "unreachable" in states:
         return Exit.USAGE
     return Exit.PROBLEMS if states - {"current"} else Exit.OK
@@ -138,8 +136,7 @@ async def _update(arguments: Arguments, printer: Printer) -> int:
         except SkillwireError as error:
             printer.error(error)
             done += [{"skill": skill.name, "state": "refused", "reference": error.reference} for skill in skills]
-    if arguments.json:
-        printer.json({"skills": done})
+    printer.json({"skills": done})
     return Exit.PROBLEMS if any(each["state"] == "refused" for each in done) else Exit.OK
 
 
@@ -162,8 +159,7 @@ async def _update_one(
     require_answer(arguments, f"review the changes above; then: {again(arguments, '--yes')}", rule="A1")
     await require_approval(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
     outcome = update(scope, skill, fetched, signature(arguments), backups(force=arguments.force))
-    if not arguments.json:
-        show_outcome(outcome, skill.name, printer)
+    show_outcome(outcome, skill.name, printer)
     return "updated"
 
 

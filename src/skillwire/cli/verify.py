@@ -59,10 +59,8 @@ async def verify_and_print(catalog: Catalog, arguments: Arguments, printer: Prin
 
     with printer.progress("Checking", "files") as count:
         report = await verify_catalog(catalog, on_file=count)
-    if arguments.json:
-        printer.json(_document(report))
-    else:
-        _print(report, printer, strict=arguments.strict)
+    printer.json(_document(report))
+    _print(report, printer, strict=arguments.strict)
     return Exit.PROBLEMS if report.false_claims or (arguments.strict and report.gaps) else Exit.OK
 
 
@@ -126,9 +124,7 @@ def _verify_installed(arguments: Arguments, printer: Printer) -> int:
     lock = require_lock(scope.lock_path)
     found = [each for name in sorted(lock.skills) for each in _folder_states(scope, lock.skills[name])]
     wrong = [each for each in found if each["state"] != "ok"]
-    if arguments.json:
-        printer.json({"folders": found})
-        return Exit.PROBLEMS if wrong else Exit.OK
+    printer.json({"folders": found})
     for each in wrong:
         printer.data(f"{each['state'].upper()} {line(each['folder'])}/{line(each['skill'])}")
         for detail in each["details"]:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rules import rule
-from skillwire.cli.printer import Printer, counted, program, runnable, short_digest, size_of, visible
+from skillwire.cli.printer import Printer, counted, program, runnable, size_of, visible
 
 
 def shown(*, terminal: bool, patience: float) -> str:
@@ -72,11 +72,12 @@ def test_a_printed_command_is_one_that_can_be_typed(
         program.cache_clear()
 
 
-def test_a_digest_is_short_unless_all_of_it_is_wanted() -> None:
+def test_a_digest_is_short_on_a_terminal_and_whole_in_a_pipe() -> None:
     digest = "sha256:" + "0123456789abcdef" * 4
-    assert short_digest(digest) == "sha256:0123456789ab…"
-    assert short_digest(digest, whole=True) == digest
-    assert short_digest("") == "no digest"
+    pipe, terminal = (Printer(Console(file=StringIO(), force_terminal=is_one)) for is_one in (False, True))
+    assert terminal.digest(digest) == "sha256:0123456789ab…"
+    assert pipe.digest(digest) == digest
+    assert pipe.digest("") == terminal.digest("") == "no digest"
 
 
 def test_a_question_removes_the_spinner() -> None:

@@ -40,11 +40,11 @@ class Flooding(MemoryCatalog):
 async def test_failures_of_one_kind_are_printed_up_to_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
     """How many more there are is said; other kinds are not pushed out; programs get all."""
     catalog = Flooding([Skill("flat", {"SKILL.md": skill_md("flat"), "last.md": b"last"})])
-    assert await verify_and_print(catalog, SimpleNamespace(json=False, strict=False), Printer()) == 1
+    assert await verify_and_print(catalog, SimpleNamespace(strict=False), Printer()) == 1
     lines = capsys.readouterr().out.splitlines()
     unlisted = [line for line in lines if "[file-unlisted]" in line]
     assert len(unlisted) == 20 + 1
     assert str(UNLISTED - 20) in unlisted[-1]
     assert any("last.md" in line and "-mismatch]" in line for line in lines)
-    assert await verify_and_print(catalog, SimpleNamespace(json=True, strict=False), Printer()) == 1
+    assert await verify_and_print(catalog, SimpleNamespace(strict=False), Printer(is_json=True)) == 1
     assert len(json.loads(capsys.readouterr().out)["failures"]) == UNLISTED + 1
