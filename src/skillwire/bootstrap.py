@@ -112,7 +112,6 @@ class TargetOptions:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     dialect: str | None = None
     era: str = "auto"
-    start_in: Path | None = None
     mine: bool = False
     allow_unverified: bool = False
     consent: Consent = no_consent
@@ -282,8 +281,7 @@ async def server_place(
     if isinstance(place, GitSource):
         return place
     if isinstance(place, CommandServer):
-        start = options.start_in
-        return place if start is None else replace(place, cwd=os.path.join(start, place.cwd or ""))
+        return replace(place, cwd=os.path.join(folder, place.cwd or ""))
     return UrlServer(place.url, {**place.headers, **options.headers})
 
 

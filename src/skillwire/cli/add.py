@@ -29,9 +29,6 @@ from skillwire.cli.install_session import (
     AGENT_DIR,
     SCOPE,
     backups,
-    by_server,
-    headers_for,
-    open_server,
     prefix_errors,
     recover_first,
     require_approval,
@@ -41,6 +38,7 @@ from skillwire.cli.install_session import (
     show_outcome,
     show_skill,
     signature,
+    visit_installed,
 )
 from skillwire.cli.printer import Printer, counted, line, listed, shortened, size_of, visible
 from skillwire.cli.prompts import can_ask, choose
@@ -279,7 +277,7 @@ def _place_text(agent: str, scope: InstallScope) -> str:
 
 async def _add_locked(arguments: Arguments, printer: Printer) -> int:
     """Install exactly the content of the lock into every folder, or nothing."""
-    from skillwire.install.installation import check_untouched, restore
+    from skillwire.install.installation import check_pinned, check_untouched, fetch, promised_digests, restore
     from skillwire.install.lock import require_lock
     from skillwire.install.places import installed_files, installed_states
 
@@ -296,23 +294,16 @@ async def _add_locked(arguments: Arguments, printer: Printer) -> int:
         }
     except SkillwireError as error:
         return _nothing_written([error], printer)
-    missing = [name for name, files in ready.items() if not files]
-    groups: dict[tuple[Server, str | None], list[Installed]] = {}
-    for server, skills in (by_server(lock, missing) if missing else {}).items():
-        for skill in skills:
-            groups.setdefault((server, skill.commit), []).append(skill)
-    headers = headers_for([server for server, _ in groups], arguments)
-    errors: list[SkillwireError] = []
-    for (server, commit), skills in groups.items():
-        try:
-            async with open_server(server, scope, arguments, headers, printer, commit) as catalog:
-                for skill in skills:
-                    try:
-                        ready[skill.name] = await _fetch_locked(catalog, skill, scope)
-                    except SkillwireError as error:
-                        errors.append(error)
-        except SkillwireError as error:
-            errors.append(error)
+
+    async def fetch_pinned(catalog: Catalog, skill: Installed) -> None:
+        entry = await catalog.get_skill(skill.uri)
+        check_pinned(skill, promised_digests(entry), scope)
+        fetched = await fetch(catalog, entry)
+        check_pinned(skill, fetched.digests, scope)
+        ready[skill.name] = fetched.files
+
+    missing, errors = [lock.skills[name] for name, files in ready.items() if not files], list[SkillwireError]()
+    await visit_installed(missing, fetch_pinned, scope, arguments, printer, on_error=errors.append, at_commit=True)
     if errors:
         return _nothing_written(errors, printer)
     try:
@@ -326,16 +317,6 @@ async def _add_locked(arguments: Arguments, printer: Printer) -> int:
     )
     printer.talk(f"{counted(len(lock.skills), 'skill')} installed; all folders match the lock")
     return Exit.OK
-
-
-async def _fetch_locked(catalog: Catalog, skill: Installed, scope: InstallScope) -> Mapping[str, bytes]:
-    from skillwire.install.installation import check_pinned, fetch, promised_digests
-
-    entry = await catalog.get_skill(skill.uri)
-    check_pinned(skill, promised_digests(entry), scope)
-    fetched = await fetch(catalog, entry)
-    check_pinned(skill, fetched.digests, scope)
-    return fetched.files
 
 
 def _nothing_written(errors: Sequence[SkillwireError], printer: Printer) -> int:

@@ -229,23 +229,18 @@ class Line(click.ParamType[str]):
         raise FormatError("argument-invalid", f"{option} needs one line of text", f"correct or omit {option}")
 
 
-class UserName(click.ParamType[str]):
+class UserName(Line):
     """The name of the user who decides, for a log or a lock."""
 
     name = "user"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check the name."""
-        option = "--by" if param is None else param.opts[0]
-        if not value.strip() or not value.isprintable():
-            raise FormatError(
-                "argument-invalid", f"{option} needs one line of text", f"omit it, or write: {option} anna"
-            )
         if value == "policy":
             raise FormatError(
-                "argument-invalid", "'policy' is reserved for policies", f"write your name: {option} anna"
+                "argument-invalid", "the name 'policy' is reserved", "write your own name"
             )
-        return value
+        return super().convert(value, param, ctx)
 
 
 def split_commands(args: Sequence[str], targets: int) -> tuple[list[str], list[list[str]]]:

@@ -16,6 +16,7 @@ from skillwire.cli.command import (
     Arguments,
     Exit,
     Noun,
+    Seconds,
     argument,
     command_words,
     flag,
@@ -84,7 +85,9 @@ _REPORT_OPTIONS = (
         type=click.Choice([name for name in DIALECT_NAMES if name != "fallback"]),
         help="fail if the server does not offer this dialect",
     ),
-    option("--timeout", type=float, default=120.0, metavar="SECONDS", help="limit for each era (default: 120)"),
+    option(
+        "--timeout", type=Seconds(), default=120.0, metavar="SECONDS", help="limit for each era (default: 120)"
+    ),
     *_REPORT_OPTIONS,
     targets=2,
     examples="""\
@@ -106,8 +109,6 @@ def _server(arguments: Arguments, printer: Printer) -> int:
         )
     if COMMAND not in arguments.target and len(arguments.target) > 1:
         raise FormatError("target-several", "only one server can be checked at a time", "give one TARGET")
-    if not arguments.timeout > 0:
-        raise FormatError("seconds-invalid", "--timeout must be positive", "write: --timeout 120")
     import anyio
 
     silence_libraries()
@@ -149,7 +150,9 @@ async def _check(arguments: Arguments, printer: Printer) -> Report:
     "Run a host against servers that observe it.",
     argument("command", "[-- COMMAND]", "the host (default: wait for a host to connect)", nargs=-1),
     flag("--stdio", help="let the host start the servers, instead of connecting over HTTP"),
-    option("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit of the command (default: 300)"),
+    option(
+        "--timeout", type=Seconds(), default=300.0, metavar="SECONDS", help="limit of the command (default: 300)"
+    ),
     *_REPORT_OPTIONS,
     targets=2,
     examples="""\
@@ -166,8 +169,6 @@ def _host(arguments: Arguments, printer: Printer) -> int:
         raise FormatError(
             "command-missing", "the command of a host must follow --", "write: skillwire conform host -- COMMAND"
         )
-    if not arguments.timeout > 0:
-        raise FormatError("seconds-invalid", "--timeout must be positive", "write: --timeout 300")
     import anyio
 
     silence_libraries("uvicorn")

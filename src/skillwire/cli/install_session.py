@@ -11,25 +11,26 @@ import shlex
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from skillwire.cli.command import JSON, Arguments, again, flag, option, repeated
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.printer import Printer, line, utc_text
 from skillwire.cli.prompts import can_ask, confirm, no_terminal, page
 from skillwire.cli.targets import TIMEOUT, parse_headers
-from skillwire.errors import ApprovalError, FormatError, NotFoundError, UpstreamError
+from skillwire.errors import ApprovalError, FormatError, NotFoundError, SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
 
     import click
 
     from skillwire.catalog.contract import Catalog
     from skillwire.install.installation import Backups, Fetched, Outcome, Signature
-    from skillwire.install.lock import Installed, Lock, Server
+    from skillwire.install.lock import Installed, Server
     from skillwire.install.places import InstallScope
 
+T = TypeVar("T")
 _ROWS = 40
 
 
@@ -178,18 +179,44 @@ def server_text(server: Server) -> str:
     return f"./{server.words[0]}" if is_bare else server.words[0]
 
 
-def by_server(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
-    """Return the installed skills with these names, or all, grouped by server."""
-    from skillwire.install.installation import require_skill
+async def visit_installed(
+    skills: Iterable[Installed],
+    visit: Callable[[Catalog, Installed], Awaitable[T]],
+    scope: InstallScope,
+    arguments: Arguments,
+    printer: Printer,
+    *,
+    on_error: Callable[[SkillwireError], None] = lambda _: None,
+    at_commit: bool = False,
+) -> dict[str, T | SkillwireError]:
+    """Call ``visit`` with each skill and the catalog of its server. Return the results by name.
 
-    found: dict[Server, list[Installed]] = {}
-    for name in dict.fromkeys(names) if names else sorted(lock.skills):
-        skill = require_skill(lock, name)
-        found.setdefault(skill.server, []).append(skill)
+    An error of one skill does not stop the others; the error of a server is that of all its skills. Repositories
+    are opened at their newest commit, or with ``at_commit`` at the one in the lock.
+    """
+    groups: dict[tuple[Server, str | None], list[Installed]] = {}
+    for skill in skills:
+        groups.setdefault((skill.server, skill.commit if at_commit else None), []).append(skill)
+    headers = _headers_for([server for server, _ in groups], arguments)
+    found: dict[str, T | SkillwireError] = {}
+    for (server, commit), members in groups.items():
+        try:
+            async with _open_server(server, scope, arguments, headers, printer, commit) as catalog:
+                if not at_commit:
+                    await _report_rewritten(catalog, members, printer)
+                for skill in members:
+                    try:
+                        found[skill.name] = await visit(catalog, skill)
+                    except SkillwireError as error:
+                        found[skill.name] = error
+                        on_error(error)
+        except SkillwireError as error:
+            found |= {skill.name: error for skill in members}
+            on_error(error)
     return found
 
 
-def headers_for(servers: Sequence[Server], arguments: Arguments) -> dict[str, str]:
+def _headers_for(servers: Sequence[Server], arguments: Arguments) -> dict[str, str]:
     """Return the headers of ``--header``, unless more than one server would get them."""
     headers = parse_headers(arguments.header)
     if headers and len({server.origin for server in servers if server.kind in ("url", "label")}) > 1:
@@ -214,20 +241,20 @@ def prefix_errors(server: Server) -> Generator[None]:
 
 
 @asynccontextmanager
-async def open_server(
+async def _open_server(
     server: Server,
     scope: InstallScope,
     arguments: Arguments,
     headers: dict[str, str],
     printer: Printer,
-    commit: str | None = None,
+    commit: str | None,
 ) -> AsyncGenerator[Catalog]:
     """Open a server from the lock as a catalog; a repository at ``commit``, if it is given."""
     from skillwire.bootstrap import TargetOptions, open_target
     from skillwire.cli.registry_session import stored_token
     from skillwire.install.servers import base_of, needs_consent, target_of
 
-    base, (target, config) = base_of(scope), target_of(server, scope, commit)
+    target, config = target_of(server, scope, commit)
     foreign = needs_consent(server, scope)
     if foreign is not None:
         await ask_for_servers(printer, "--allow-servers", is_given=arguments.allow_servers)(*foreign)
@@ -240,14 +267,13 @@ async def open_server(
         headers,
         server.dialect,
         server.era or "auto",
-        start_in=base,
         timeout=arguments.timeout,
         sign_in=lambda url: stored_token(arguments, url),
     )
     async with AsyncExitStack() as stack:
         try:
             with prefix_errors(server):
-                opened = open_target(target, options, folder=base, home=scope.home)
+                opened = open_target(target, options, folder=base_of(scope), home=scope.home)
                 catalog = await stack.enter_async_context(opened)
         except NotFoundError as error:
             if commit is None or error.reference != "git-ref-unknown":
@@ -261,7 +287,7 @@ async def open_server(
         yield catalog
 
 
-async def report_rewritten(catalog: Catalog, skills: Sequence[Installed], printer: Printer) -> None:
+async def _report_rewritten(catalog: Catalog, skills: Sequence[Installed], printer: Printer) -> None:
     """Warn if a commit in the lock is not in the history of the commit that the repository has now."""
     from skillwire.catalog.git import HISTORY, GitCatalog
 

@@ -108,24 +108,12 @@ class _Main(click.Group):
         formatter.write("Tab completion: " + (f"{made} | source\n" if shell == "fish" else f'eval "$({made})"\n'))
 
 
-def _print_version(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
-    if is_given:
-        click.echo(f"skillwire {__version__}")
-        ctx.exit()
-
-
-_VERSION = click.Option(
-    ["--version"],
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-)
-_main = _Main(
-    "skillwire",
-    no_args_is_help=True,
-    params=[_VERSION],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 115},
+_main = click.version_option(__version__, prog_name="skillwire", message="%(prog)s %(version)s")(
+    _Main(
+        "skillwire",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 115},
+    )
 )
 
 

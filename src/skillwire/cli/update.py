@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, again, argument, flag, run_async, verb
 from skillwire.cli.diff import print_difference
@@ -14,11 +14,7 @@ from skillwire.cli.install_session import (
     FORCE,
     LOCK_OPTIONS,
     backups,
-    by_server,
-    headers_for,
-    open_server,
     recover_first,
-    report_rewritten,
     require_answer,
     require_approval,
     scope_of,
@@ -26,14 +22,17 @@ from skillwire.cli.install_session import (
     show_outcome,
     show_skill,
     signature,
+    visit_installed,
 )
 from skillwire.cli.printer import Printer, counted, line, listed
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from skillwire.catalog.contract import Catalog
     from skillwire.install.installation import Fetched
-    from skillwire.install.lock import Installed
+    from skillwire.install.lock import Installed, Lock
     from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
 
@@ -69,7 +68,11 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.installation import promised_digests
     from skillwire.install.lock import require_lock
 
+    newest: dict[str, dict[str, str]] = {}  # the commits of each skill that comes from a repository
+
     async def state_of(catalog: Catalog, skill: Installed) -> str:
+        if isinstance(catalog, GitCatalog) and catalog.commit:
+            newest[skill.name] = {"commit": skill.commit or "", "newest": catalog.commit}
         try:
             return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"
         except NotFoundError:
@@ -78,22 +81,18 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
             return "unverifiable"
 
     scope = scope_of(arguments)
-    groups = by_server(require_lock(scope.lock_path), arguments.skills)
-    headers = headers_for(list(groups), arguments)
+    skills = _named_skills(require_lock(scope.lock_path), arguments.skills)
+    found = await visit_installed(skills, state_of, scope, arguments, printer, on_error=printer.error)
     rows = list[dict[str, str]]()
-    for server, skills in groups.items():
-        commit: str | None = None
-        try:
-            async with open_server(server, scope, arguments, headers, printer) as catalog:
-                found = [await state_of(catalog, skill) for skill in skills]
-                commit = catalog.commit if isinstance(catalog, GitCatalog) else None
-                await report_rewritten(catalog, skills, printer)
-        except SkillwireError as error:
-            printer.error(error)
-            found = ["unreachable"] * len(skills)
-        for skill, state in zip(skills, found, strict=True):
-            row = {"skill": skill.name, "state": state, "installed": skill.at, "from": server_text(server)}
-            rows.append(row | ({"commit": skill.commit or "", "newest": commit} if commit else {}))
+    for skill in skills:
+        state = found[skill.name]
+        row = {
+            "skill": skill.name,
+            "state": "unreachable" if isinstance(state, SkillwireError) else state,
+            "installed": skill.at,
+            "from": server_text(skill.server),
+        }
+        rows.append({**row, **newest.get(skill.name, {})})
     printer.json({"skills": rows})
     late = [row for row in rows if row["state"] != "current"]
     if late:
@@ -119,25 +118,28 @@ async def _update(arguments: Arguments, printer: Printer) -> int:
 
     scope = scope_of(arguments)
     recover_first(scope, printer)
-    groups = by_server(require_lock(scope.lock_path), arguments.skills)
-    headers = headers_for(list(groups), arguments)
-    done: list[dict[str, Any]] = []
-    for server, skills in groups.items():
-        try:
-            async with open_server(server, scope, arguments, headers, printer) as catalog:
-                await report_rewritten(catalog, skills, printer)
-                for skill in skills:
-                    try:
-                        state = await _update_one(catalog, skill, scope, arguments, printer)
-                        done.append({"skill": skill.name, "state": state})
-                    except SkillwireError as error:
-                        printer.error(error)
-                        done.append({"skill": skill.name, "state": "refused", "reference": error.reference})
-        except SkillwireError as error:
-            printer.error(error)
-            done += [{"skill": skill.name, "state": "refused", "reference": error.reference} for skill in skills]
-    printer.json({"skills": done})
-    return Exit.PROBLEMS if any(each["state"] == "refused" for each in done) else Exit.OK
+
+    async def visit(catalog: Catalog, skill: Installed) -> str:
+        return await _update_one(catalog, skill, scope, arguments, printer)
+
+    skills = _named_skills(require_lock(scope.lock_path), arguments.skills)
+    found = await visit_installed(skills, visit, scope, arguments, printer, on_error=printer.error)
+    refused = {
+        name: {"state": "refused", "reference": state.reference}
+        for name, state in found.items()
+        if isinstance(state, SkillwireError)
+    }
+    printer.json(
+        {"skills": [{"skill": name, **refused.get(name, {"state": state})} for name, state in found.items()]}
+    )
+    return Exit.PROBLEMS if refused else Exit.OK
+
+
+def _named_skills(lock: Lock, names: Sequence[str]) -> list[Installed]:
+    """Return the installed skills with these names, or all."""
+    from skillwire.install.installation import require_skill
+
+    return [require_skill(lock, name) for name in dict.fromkeys(names or sorted(lock.skills))]
 
 
 async def _update_one(
