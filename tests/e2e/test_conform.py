@@ -85,7 +85,7 @@ def test_json_on_stdout_is_alone_there(root: Path, capsys: pytest.CaptureFixture
         pytest.param(["one", "two"], "target-several", id="two"),
         pytest.param(["http://127.0.0.1:9/mcp"], "not-mcp", id="no-server"),
         pytest.param(["nowhere"], "server-unknown", id="no-label"),
-        pytest.param(["--timeout", "0", "http://127.0.0.1:9/mcp"], "seconds-invalid", id="no-time"),
+        pytest.param(["--timeout", "0", "http://127.0.0.1:9/mcp"], "not-mcp", id="no-time"),
         pytest.param(["--rule", "Q1", "http://127.0.0.1:9/mcp"], "rule-unknown", id="no-rule"),
         pytest.param(["--"], "command-missing", id="no-command"),
     ],

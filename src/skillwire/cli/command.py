@@ -237,9 +237,7 @@ class UserName(Line):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check the name."""
         if value == "policy":
-            raise FormatError(
-                "argument-invalid", "the name 'policy' is reserved", "write your own name"
-            )
+            raise FormatError("argument-invalid", "the name 'policy' is reserved", "write your own name")
         return super().convert(value, param, ctx)
 
 

@@ -82,14 +82,14 @@ def command(arguments: Arguments, printer: Printer) -> int | None:
 
 
 async def _list(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
-    from skillwire.catalog.listing import entry_to_document
-
     entries: list[SkillEntry] = []
     with printer.progress("Listing", "skills") as count:
         async for entry in catalog.entries():
             entries.append(entry)
             count(len(entries))
     problems = [problem for problem in await catalog.problems() if problem.refuses]
+    from skillwire.catalog.listing import entry_to_document  # late: not needed if the server does not respond
+
     printer.json({"skills": [entry_to_document(each) for each in entries], "problems": problems_json(problems)})
     if arguments.tree:
         printer.data(_draw(entries, arguments.target or "."))
