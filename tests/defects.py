@@ -164,6 +164,12 @@ OPENING = [
             "_FOLDER = os.O_RDONLY | os.O_DIRECTORY",
         ),
         ("beneath-follows-linked-files", "_FILE = os.O_RDONLY | os.O_NOFOLLOW", "_FILE = os.O_RDONLY"),
+        ("known-file-behind-a-linked-folder", 'if os.path.islink(f"{root}/{folder}"):', "if False:"),
+        (
+            "known-file-with-other-bytes",
+            'return data if f"sha256:{sha256(data).hexdigest()}" == file.digest else None',
+            "return data",
+        ),
     ),
     *rows(
         "catalog/scan.py",
@@ -251,7 +257,7 @@ ACCESS = [
             "if holder is None or time.monotonic() - used > _IDLE_SECONDS:",
             "if holder is None:",
         ),
-        ("page-knows-everybody", "KNOWN: is_known or self._sessions is None", "KNOWN: True"),
+        ("page-knows-everybody", "KNOWN: is_known or is_open", "KNOWN: True"),
     ),
 ]
 

@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.memory import MemoryCatalog
-from skillwire.catalog.safe_open import is_ignored, read_below, stamped
+from skillwire.catalog.safe_open import is_ignored, read_known, stamped
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, read_settings
 from skillwire.catalog.snapshot import LoadedCatalog, ReadFolder, Snapshot
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from skillwire.catalog.contract import Change
-    from skillwire.catalog.safe_open import LocalFile
     from skillwire.catalog.settings import Describe
     from skillwire.skill.entry import SkillMeta
 
@@ -99,10 +98,11 @@ class DirectoryCatalog(LoadedCatalog):
         """The bytes of one file, which match the current entry."""
         for _ in range(_READ_ATTEMPTS):
             path, skill_path, file = self._find_file(await self._current(), uri)
+            place = str(self.root), self.on_disk(path)
             if file.size <= _INLINE_BYTES:
-                data = self._read_if_unchanged(path, file)
+                data = read_known(*place, file)
             else:
-                data = await to_thread.run_sync(self._read_if_unchanged, path, file)
+                data = await to_thread.run_sync(read_known, *place, file)
             if data is not None:
                 return SkillFile(format_uri(path, self._scheme), data, file.modified)
             await self.refresh((self.on_disk(path), self.on_disk(f"{skill_path}/{SKILL_MD}")))
@@ -185,13 +185,6 @@ class DirectoryCatalog(LoadedCatalog):
     def on_disk(self, path: str) -> str:
         """The path below the root for the logical path ``path``."""
         return path[len(self.base) + 1 :] if self.base else path
-
-    def _read_if_unchanged(self, path: str, file: LocalFile) -> bytes | None:
-        try:
-            current, data = read_below(str(self.root), self.on_disk(path), max(file.size, 1))
-        except (OSError, LimitError):
-            return None
-        return data if current.digest == file.digest else None
 
 
 @contextmanager

@@ -264,7 +264,7 @@ class WebApp:
             custom_starlette_routes=self._routes(),
         )
         wrap_session_manager(self._server, partial(SessionShares, most=options.max_sessions))
-        app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM)
+        app.add_middleware(_Compression, minimum_size=COMPRESS_FROM)
         return app
 
     def _routes(self) -> list[Route]:
@@ -288,6 +288,16 @@ class WebApp:
 
     async def _measured(self, request: Request) -> Response:  # noqa: ARG002
         return Response(self._metrics.page(), media_type=Metrics.content_type)
+
+
+class _Compression(GZipMiddleware):
+    """Compresses responses for clients that accept gzip. Starlette's own one also delays those of the others."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_plain = scope["type"] == "http" and not any(
+            name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"]
+        )
+        await (self.app if is_plain else super().__call__)(scope, receive, send)
 
 
 def route_path(scope: Scope) -> str:
