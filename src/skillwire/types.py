@@ -21,7 +21,6 @@ from skillwire.client.dialects import DialectName as DialectName
 from skillwire.client.dialects.by_name import Activation as Activation
 from skillwire.client.dialects.by_name import NamedSkill as NamedSkill
 from skillwire.client.dialects.contract import Children as Children
-from skillwire.client.entry_table import Refresh as Refresh
 from skillwire.client.remote import CatalogState as CatalogState
 from skillwire.client.remote import RemoteCatalog as RemoteCatalog
 from skillwire.client.servers import CommandServer as CommandServer

@@ -178,7 +178,7 @@ async def test_nothing_is_fetched_ahead_of_need(server: HostileServer) -> None:
     async with server.connect() as client:
         entry = await only(client)
         await client.get_skill(entry.uri)
-        await client.refresh([entry])
+        await client.catalog.refresh()
     assert server.read_uris() == []
     assert set(server.methods()) == {"skills/list", "skills/get"}
 

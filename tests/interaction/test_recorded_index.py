@@ -192,7 +192,8 @@ async def test_every_skill_is_listed_with_what_was_not_promised(name: str) -> No
             [("entry-template", facts.template)] if facts.template else []
         )
         assert not any(entry.is_complete or entry.is_dynamic for entry in entries)
-        assert not await client.refresh(entries)
+        await client.catalog.refresh()
+        assert not await client.catalog.refresh()
 
 
 @rule("I1")

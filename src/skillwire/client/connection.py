@@ -33,7 +33,7 @@ from pydantic import RootModel, ValidationError
 from skillwire.client.bounds import Meter, as_object, as_text, too_slow
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.wire.extension import DIRECTORY_READ
+from skillwire.wire.extension import DIRECTORY_READ, EXTENSION_ID
 from skillwire.wire.native import ACTIVATION_INVALID
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ class Connection:
         return self.session.server_capabilities
 
     @property
+    def reads_directories(self) -> bool:
+        """K2: whether ``resources/directory/read`` may be requested. Servers of the drafts may have it too."""
+        declared = self.capabilities
+        settings = (declared.extensions or {}).get(EXTENSION_ID) if declared else None
+        return bool(settings and settings.get("directoryRead") is True)
+
+    @property
     def instructions(self) -> str | None:
         """The server's instructions for the model."""
         return self.session.instructions
@@ -93,16 +100,6 @@ class Connection:
     async def request(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a request and return the result; ``NotFoundError`` if the server does not know it (-32602)."""
         return await self._send(method, params)
-
-    async def discover(self) -> dict[str, Any]:
-        """Stateless era: everything that the server declares, including capabilities that the SDK drops."""
-        try:
-            with anyio.fail_after(self.limits.max_call_seconds):
-                return await self.session.send_discover(str(self.session.protocol_version))
-        except SkillwireError:
-            raise
-        except Exception as error:
-            raise as_ours(error, self.meter, "server/discover") from error
 
     def notify_change(self) -> None:
         """Wake up ``listening``: the server reported that its skills or resources changed."""

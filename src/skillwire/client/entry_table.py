@@ -8,12 +8,11 @@ file is read (A2, C1).
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import Change
-from skillwire.skill.uri import SkillUri, parse_uri, skill_root
-from skillwire.skill.verify import differing_fields
+from skillwire.skill.uri import SkillUri, parse_uri, root_of
+from skillwire.skill.verify import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,46 +20,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _MAX_UNLISTED = 4096  # requested entries that are in no listing
-
-
-@dataclass(frozen=True, slots=True)
-class Refresh:
-    """The differences between two listings.
-
-    A skill without digests is ``changed`` if any of its fields or files differ, and ``unchanged`` otherwise: its
-    bytes may have changed, but the listing does not show that.
-    """
-
-    new: tuple[SkillEntry, ...]
-    changed: tuple[SkillEntry, ...]
-    gone: tuple[SkillEntry, ...]
-    unchanged: tuple[SkillEntry, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.new or self.changed or self.gone)
-
-
-def compare(previous: Iterable[SkillEntry], current: Iterable[SkillEntry]) -> Refresh:
-    """Compare two listings, skill by skill. The order of files does not matter."""
-    before = {entry.uri: entry for entry in previous}
-    now = {entry.uri: entry for entry in current}
-    kept = [entry for uri, entry in now.items() if uri in before]
-    return Refresh(
-        new=tuple(entry for uri, entry in now.items() if uri not in before),
-        changed=tuple(entry for entry in kept if not is_same(entry, before[entry.uri])),
-        gone=tuple(entry for uri, entry in before.items() if uri not in now),
-        unchanged=tuple(entry for entry in kept if is_same(entry, before[entry.uri])),
-    )
-
-
-def is_same(one: SkillEntry, other: SkillEntry) -> bool:
-    """Whether two entries make the same claim."""
-    return (
-        one.uri == other.uri
-        and not differing_fields(one.frontmatter, other.frontmatter, one.frontmatter.keys() | other.frontmatter)
-        and type(one.resources) is type(other.resources)
-        and set(one.files) == set(other.files)
-    )
 
 
 class EntryTable:
@@ -82,7 +41,7 @@ class EntryTable:
 
     @property
     def known(self) -> tuple[SkillEntry, ...]:
-        """Every listed skill, with its requested entry if there is one."""
+        """Every listed skill, with its requested entry if there is one. The same object until a change."""
         if self._known[0] != self._version:
             known = tuple(self._asked.get(root, entry) for root, entry in self._listed.items())
             self._known = self._version, known
@@ -106,7 +65,7 @@ class EntryTable:
 
     def is_short(self, entry: SkillEntry) -> bool:
         """Whether the server may have a more detailed entry that was not requested yet."""
-        return entry.is_short and root_of(entry.uri) not in self._asked
+        return entry.is_short and entry.root not in self._asked
 
     def unchanged(self, file: SkillUri | None) -> Callable[[], bool] | None:
         """A function that tests whether the entry around ``file`` (or, without a file, every entry) is unchanged.
@@ -123,16 +82,21 @@ class EntryTable:
         return lambda: self.around(file.parent) is entry
 
     def replace(self, entries: Iterable[SkillEntry]) -> Change:
-        """Take a new listing. A requested entry is dropped if its listed entry changed."""
-        entries = tuple(entries)
-        refresh = compare(self._listed.values(), entries)
-        for entry in (*refresh.changed, *refresh.gone):
-            self._asked.pop(root_of(entry.uri), None)
-        by_root = {root_of(entry.uri): entry for entry in entries}
-        self._listed = {root: _same_object(self._listed.get(root), entry) for root, entry in by_root.items()}
+        """Take a new listing. A requested entry is dropped if its listed entry changed.
+
+        A skill without digests has changed if any of its fields or files differ: its bytes may have changed too,
+        but a listing does not show that.
+        """
+        before, now = self._listed, {entry.root: entry for entry in entries}
+        new = [entry for root, entry in now.items() if root not in before]
+        changed = [entry for root, entry in now.items() if root in before and not is_same(entry, before[root])]
+        gone = [entry for root, entry in before.items() if root not in now]
+        for entry in (*changed, *gone):
+            self._asked.pop(entry.root, None)
+        self._listed = {root: _same_object(before.get(root), entry) for root, entry in now.items()}
         self._version += 1
-        self.keys = sorted(str(parse_uri(entry.uri)) for entry in entries)
-        return Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
+        self._sort_keys()
+        return Change(_uris(new), changed=_uris(changed), removed=_uris(gone))
 
     def update_all(self, update: Callable[[SkillEntry], SkillEntry]) -> Change:
         """Replace every entry by ``update(entry)``, the same skill with other metadata."""
@@ -143,7 +107,7 @@ class EntryTable:
 
     def put(self, entry: SkillEntry) -> Change:
         """Take a requested entry."""
-        root = root_of(entry.uri)
+        root = entry.root
         self._version += 1
         known, listed = self.at(root), self._listed.get(root)
         if listed is not None and listed.is_complete:
@@ -168,19 +132,17 @@ class EntryTable:
         self._version += 1
         known = self._asked.pop(root, None) or self._listed.get(root)
         if self._listed.pop(root, None) is not None:
-            self.keys = sorted(str(parse_uri(entry.uri)) for entry in self._listed.values())
+            self._sort_keys()
         return Change(removed=frozenset({known.uri})) if known is not None else Change()
+
+    def _sort_keys(self) -> None:
+        self.keys = sorted(str(parse_uri(entry.uri)) for entry in self)
 
     def _is_all_complete(self) -> bool:
         if self._all_complete[0] != self._version:
             entries = (entry for held in (self._listed, self._asked) for entry in held.values())
             self._all_complete = self._version, all(entry.is_complete for entry in entries)
         return self._all_complete[1]
-
-
-def root_of(uri: str) -> SkillUri:
-    """The root of the skill whose ``SKILL.md`` is at ``uri``."""
-    return skill_root(parse_uri(uri))
 
 
 def _same_object(known: SkillEntry | None, entry: SkillEntry) -> SkillEntry:

@@ -21,7 +21,7 @@ from skillwire.client.bounds import as_object, as_size, as_text
 from skillwire.client.dialects.by_name import bounded, name_of
 from skillwire.errors import FormatError
 from skillwire.skill.entry import Partial, Resource, given_arguments, is_digest
-from skillwire.skill.uri import SKILL_MD, fold, format_uri, parse_path, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, fold, format_uri, parse_path, parse_uri
 from skillwire.wire.meta import DIGEST, SIZE, URI
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Relocation:
         """Rewrite the file URIs of a named skill to lie under the skill root, and synthesize its frontmatter."""
         if not _is_by_name(entry):
             return entry
-        root = skill_root(parse_uri(entry.uri))
+        root = entry.root
         places: dict[SkillUri, str] = {}
         taken, files = {fold(SKILL_MD)}, list[Resource]()
         for file in entry.files:

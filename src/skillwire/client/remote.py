@@ -41,7 +41,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import DirectoryPages, beginning_with, children_in, page_of
 from skillwire.client.dialects.contract import problem_of
-from skillwire.client.entry_table import EntryTable, is_same, root_of
+from skillwire.client.entry_table import EntryTable
 from skillwire.client.link import ServerLink
 from skillwire.client.relocation import Relocation, relabelled
 from skillwire.client.skills import SkillsClient
@@ -57,8 +57,8 @@ from skillwire.errors import (
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import has_contents
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
-from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill_md
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, root_of
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, is_same, verify_file, verify_skill_md
 from skillwire.store.content_cache import WriteBehind
 from skillwire.store.records import SeenEntries
 from skillwire.telemetry import event, span
@@ -336,8 +336,8 @@ class RemoteCatalog(Catalog):
         """
         if self._is_whole:
             return False
-        roots = {root_of(entry.uri) for entry in entries}
-        return isinstance(listed.error, LimitError) or all(root_of(each.uri) in roots for each in self._table)
+        roots = {entry.root for entry in entries}
+        return isinstance(listed.error, LimitError) or all(each.root in roots for each in self._table)
 
     def lost(self, error: SkillwireError) -> None:
         """Keep the last listing: the connection or the listing failed."""
@@ -398,7 +398,7 @@ class RemoteCatalog(Catalog):
             bound = self._link.max_skills  # it may be lower than when the listing was saved
             self._is_whole = seen.is_complete and (bound is None or len(seen.entries) <= bound)
             change = self._replace(self._usable(seen.entries[:bound])[0])
-            self._earlier = {root_of(entry.uri): entry for entry in self._usable(seen.asked)[0]}
+            self._earlier = {entry.root: entry for entry in self._usable(seen.asked)[0]}
             self._use_earlier()
             self._feed.publish(change)
 
@@ -412,7 +412,7 @@ class RemoteCatalog(Catalog):
 
     async def _save_asked(self, entry: SkillEntry) -> None:
         """Save the requested entry of a skill whose listed entry is short, for use while the server is away."""
-        root = root_of(entry.uri)
+        root = entry.root
         listed = self._table.listed_at(root)
         if listed is None or not listed.is_short or not has_contents(entry):
             return
@@ -540,14 +540,21 @@ class RemoteCatalog(Catalog):
         if data is not None:
             event("cache_hit", origin=self.label, file=expected.uri)
             return self._verified(entry, expected, data)
-        is_ours = False
+        # Only for callers with this entry: another one may claim other fields (V4).
+        key = (id(entry), expected.uri)
+        return await self._link.flights.share(key, lambda: self._download(entry, expected))
+
+    async def _download(self, entry: SkillEntry, expected: Resource) -> VerifiedFile:
+        at_most = self._limits.max_file_bytes if expected.size is None else expected.size
 
         async def ask(client: SkillsClient) -> bytes:
             if entry.is_named:
                 return await self._relocation.read(client, entry, expected.uri)
-            at_most = self._limits.max_file_bytes if expected.size is None else expected.size
+            return await client.read_bytes(expected.uri, at_most, entry.uri)
+
+        with span("fetch", origin=self.label, skill=entry.uri, file=expected.uri) as record:
             try:
-                return await client.read_bytes(expected.uri, at_most, entry.uri)
+                data = await self._link.ask(ask)
             except LimitError as error:
                 if error.reference != "file-too-large" or expected.size is None:
                     raise
@@ -557,21 +564,12 @@ class RemoteCatalog(Catalog):
                     "get the entry of the skill again",
                     rule="V1",
                 ) from error
-
-        async def download() -> VerifiedFile:
-            nonlocal is_ours
-            is_ours = True
-            with span("fetch", origin=self.label, skill=entry.uri, file=expected.uri) as record:
-                file = self._verified(entry, expected, await self._link.ask(ask))
-                event("verify", file=file.uri, bytes=len(file.data))
-                record.set(bytes=len(file.data))
-            if self._cached is not None:
-                self._cached.put(file)
-            return file
-
-        file = await self._link.flights.share((entry.uri, expected.uri, expected.digest), download)
-        # The caller that downloaded it may have had an entry with other fields (V4).
-        return file if is_ours else self._verified(entry, expected, file.data)
+            file = self._verified(entry, expected, data)
+            event("verify", file=file.uri, bytes=len(file.data))
+            record.set(bytes=len(file.data))
+        if self._cached is not None:
+            self._cached.put(file)
+        return file
 
     async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
         """One file without verification (V7). It is not cached."""

@@ -27,7 +27,6 @@ from skillwire.client.dialects.by_name import Activation, NamedSkill, NativeDial
 from skillwire.client.dialects.contract import read_content
 from skillwire.client.dialects.detection import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
-from skillwire.client.entry_table import Refresh, compare
 from skillwire.errors import (
     FormatError,
     LimitError,
@@ -38,7 +37,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri
 from skillwire.telemetry import span
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -136,7 +135,7 @@ class SkillsClient:
     @property
     def supports_directory_read(self) -> bool:
         """Whether the server declares that it reads directories (K2)."""
-        return ExtensionDialect(self.connection, self._report).reads_directories
+        return self.connection.reads_directories
 
     async def list_skills(self) -> AsyncIterator[SkillEntry]:
         """Every listed skill, page by page; then, with ``mine``, those in the server's instructions.
@@ -213,7 +212,7 @@ class SkillsClient:
     async def read(self, skill: str, path: str = SKILL_MD) -> VerifiedFile:
         """The file at ``path`` inside the skill with this name, path or URI, verified (V1, V2, V4)."""
         entry = await self.get(skill)
-        root = skill_root(parse_uri(entry.uri))
+        root = entry.root
         try:
             return await self.catalog.fetch(entry, format_uri(f"{root.path}/{parse_path(path)}", root.scheme))
         except VerificationError as error:
@@ -301,10 +300,6 @@ class SkillsClient:
         values = as_list(as_object(answer.get("completion")).get("values"))
         longest = self.limits.max_uri_length
         return [value for value in values if isinstance(value, str) and len(value) <= longest][:_MAX_COMPLETED]
-
-    async def refresh(self, previous: Iterable[SkillEntry]) -> Refresh:
-        """List the skills and compare them with ``previous``, by digests and fields. No file is read."""
-        return compare(previous, [entry async for entry in self.list_skills()])
 
     async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
         """``sep-2076``: a skill's instructions and files, with arguments (P2). They cannot be verified."""

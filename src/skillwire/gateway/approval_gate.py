@@ -38,7 +38,6 @@ from skillwire.catalog.contract import (
     no_skill,
 )
 from skillwire.catalog.cursor import beginning_with, children_in, page_of
-from skillwire.client.entry_table import root_of
 from skillwire.errors import (
     FormatError,
     NotFoundError,
@@ -53,7 +52,7 @@ from skillwire.host.approvals import is_outdated
 from skillwire.skill.approval import covers
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.review import review_entry, with_text
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, root_of
 from skillwire.skill.verify import verify_file, verify_skill_md
 
 if TYPE_CHECKING:
@@ -439,7 +438,7 @@ class ApprovalGate(Catalog):
             admitted = await self._admitted(entry)
             if admitted is not None:
                 return admitted, True
-            entry = await self.inner.skill_around(root_of(entry.uri).parent)
+            entry = await self.inner.skill_around(entry.root.parent)
         return None, innermost is not None
 
     async def _admitted(self, entry: SkillEntry) -> SkillEntry | None:

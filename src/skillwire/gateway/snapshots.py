@@ -43,7 +43,6 @@ from skillwire.catalog.contract import (
     no_file,
 )
 from skillwire.catalog.cursor import children_in, page_of
-from skillwire.client.entry_table import is_same, root_of
 from skillwire.errors import (
     FormatError,
     LimitError,
@@ -58,8 +57,8 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import Resource, SkillEntry, digest_of
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri
-from skillwire.skill.verify import VerifiedFile, verify_file
+from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, root_of
+from skillwire.skill.verify import VerifiedFile, is_same, verify_file
 from skillwire.store.content_cache import read_cached
 from skillwire.store.records import SeenEntries
 
@@ -194,7 +193,7 @@ class MaterializedCatalog(WrapperCatalog):
 
     async def follow(self) -> None:
         """Keep the source current and take missing snapshots, one after another, until cancelled."""
-        self._snapshots = {root_of(each.entry.uri): each for each in await self._saved.load()}
+        self._snapshots = {each.entry.root: each for each in await self._saved.load()}
         async with anyio.create_task_group() as group:
             group.start_soon(self.inner.follow)
             while True:
@@ -218,7 +217,7 @@ class MaterializedCatalog(WrapperCatalog):
 
     def _serve(self, known: SkillEntry) -> SkillEntry:
         """The served entry of a skill: from its snapshot, or ``known`` if it has or needs none."""
-        root = root_of(known.uri)
+        root = known.root
         snapshot = self._snapshots.get(root)
         if snapshot is None or not self._needs_snapshot(known):
             return known
@@ -261,7 +260,7 @@ class MaterializedCatalog(WrapperCatalog):
     async def _update(self) -> None:
         """Take missing snapshots and drop those that are no longer needed."""
         listed = {
-            root_of(entry.uri): entry
+            entry.root: entry
             async for entry in self.inner.entries()
             if self._needs_snapshot(await self._known(entry))
         }
@@ -328,7 +327,7 @@ async def take_snapshot(
         return LimitError("skill-too-large", message, "remove it from 'materialize'", rule="B1")
 
     full = await catalog.get_skill(listed.uri)
-    root = root_of(full.uri)
+    root = full.root
     places = {file.uri: parse_uri(file.uri) for file in full.files}
     found = {str(place): uri for uri, place in places.items() if is_within(root, place)}
     try:

@@ -18,7 +18,7 @@ from skillwire.errors import FormatError, SkillwireError
 from skillwire.host.approvals import ASKED_TO, note_facts
 from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
 from skillwire.skill.entry import is_digest, parse_entry
-from skillwire.skill.uri import parse_uri, skill_root
+from skillwire.skill.uri import root_of
 from skillwire.store.records import DECISIONS, LogLine
 from skillwire.store.store import newest_line
 
@@ -180,7 +180,7 @@ def _contents(uri: str, items: list[dict[str, Any]], frontmatter: object) -> Con
         raise _invalid("'frontmatter' is not a digest")
     files = [{"uri": file["uri"], "digest": file["digest"]} for file in items]
     try:
-        name = skill_root(parse_uri(uri)).segments[-1]
+        name = root_of(uri).segments[-1]
         entry = parse_entry(
             {"uri": uri, "frontmatter": {"name": name, "description": "-"}, "resources": files}, sized=False
         )

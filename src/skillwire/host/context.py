@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from skillwire.errors import FormatError
 from skillwire.skill.hidden import encode_hidden, escape_text, text_for_model
-from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,7 +109,7 @@ def skill_block(
     name: str, origin: Origin, entry: SkillEntry, body: str, *, mark: str, notes: Sequence[str] = ()
 ) -> str:
     """A loaded skill: its origin, base URI, list of files, and the instructions between two marks."""
-    root = skill_root(parse_uri(entry.uri))
+    root = entry.root
     paths = [file.path for file in entry.files]
     shown = "".join(f"\n- {_reference(path)}" for path in paths[:_FILES_SHOWN])
     more = f"\n- and {len(paths) - _FILES_SHOWN} more" if len(paths) > _FILES_SHOWN else ""

@@ -36,7 +36,7 @@ from skillwire.host.results import LoadedFile, LoadedSkill, Refusal, ToolResult,
 from skillwire.skill.approval import EXECUTE, granted_tool, has_contents, tool_grant
 from skillwire.skill.entry import Partial, given_arguments
 from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
-from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, parse_uri, root_of
 from skillwire.store.records import LogLine
 from skillwire.telemetry import span
 
@@ -177,7 +177,7 @@ class Windows:
 
     def around(self, origin: str, file: SkillUri) -> str:
         """The name of the innermost loaded skill of ``origin`` around ``file``, or ``ApprovalError``."""
-        roots = {skill_root(parse_uri(uri)): uri for label, uri in self._windows if label == origin}
+        roots = {root_of(uri): uri for label, uri in self._windows if label == origin}
         for place in file.parent.upwards():
             uri = roots.get(place)
             if uri is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from skillwire.catalog.diff import changed_lines
-from skillwire.client.entry_table import is_same
 from skillwire.errors import (
     ApprovalError,
     FormatError,
@@ -34,7 +33,7 @@ from skillwire.skill.uri import (
     resolve_reference,
     skill_root,
 )
-from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, is_same, verify_file, verify_frontmatter
 from skillwire.telemetry import event
 
 if TYPE_CHECKING:
@@ -324,7 +323,7 @@ class Loader:
 
     async def list_directory(self, skill: ApprovedSkill, path: str) -> list[str]:
         """The names directly inside a directory: from the manifest (W3), or from the server if it gives none."""
-        root = skill_root(parse_uri(skill.entry.uri))
+        root = skill.entry.root
         children = None
         if not skill.entry.is_complete and not skill.entry.is_named:  # then the entry does not list all files
             children = await skill.origin.ask_directory("/".join([str(root), *([path] if path else [])]))

@@ -27,7 +27,6 @@ import anyio
 
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.connect import check_target
-from skillwire.client.entry_table import is_same
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import address_of
@@ -36,7 +35,7 @@ from skillwire.host.state import is_label
 from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.skill.hidden import is_seen
 from skillwire.skill.uri import fold, parse_uri
-from skillwire.skill.verify import verify_file
+from skillwire.skill.verify import is_same, verify_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -30,8 +30,8 @@ from skillwire.skill.uri import (
     is_within,
     parse_uri,
     path_in_skill,
+    root_of,
     skill_md_uri,
-    skill_root,
 )
 
 if TYPE_CHECKING:
@@ -241,9 +241,14 @@ class SkillEntry:
         return not self.is_complete if resource is None else resource.digest is None
 
     @property
+    def root(self) -> SkillUri:
+        """The directory of the skill (U2). It identifies the skill, however its URI is spelled (E5, U7)."""
+        return root_of(self.uri)
+
+    @property
     def path(self) -> str:
         """The decoded skill path: the URI without scheme and ``SKILL.md`` (U2)."""
-        return skill_root(parse_uri(self.uri)).path
+        return self.root.path
 
     def to_json(self) -> dict[str, Any]:
         """The entry in the form of the extension, without other fields, which strict clients would reject.
@@ -319,7 +324,7 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
     fields = _mapping(value, "an entry")
     uri = _text(fields, "uri")
     try:
-        root = skill_root(parse_uri(uri))
+        root = root_of(uri)
     except FormatError as error:
         raise _with_rule(error, "U1") from error
     frontmatter = _mapping(fields.get("frontmatter"), "'frontmatter'")

@@ -111,6 +111,11 @@ def skill_root(uri: SkillUri) -> SkillUri:
     return uri.parent
 
 
+def root_of(uri: str) -> SkillUri:
+    """The root of the skill whose ``SKILL.md`` is at ``uri``."""
+    return skill_root(parse_uri(uri))
+
+
 def is_within(root: SkillUri, uri: SkillUri) -> bool:
     """Whether ``uri`` is strictly inside the directory ``root``, by decoded segments."""
     depth = len(root.segments)

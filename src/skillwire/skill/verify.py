@@ -17,7 +17,7 @@ from skillwire.errors import FormatError, LimitError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import SkillDocument, parse_skill_md
-from skillwire.skill.uri import is_within, parse_uri, skill_root
+from skillwire.skill.uri import is_within, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +61,7 @@ def expect_file(entry: SkillEntry, uri: str, limits: Limits = DEFAULT_LIMITS) ->
         )
     # The files of a skill that the server knows by name may be anywhere on the server (P4).
     is_inside = entry.is_complete or not entry.is_named
-    if is_inside and not is_within(skill_root(parse_uri(entry.uri)), parse_uri(uri)):
+    if is_inside and not is_within(entry.root, parse_uri(uri)):
         raise VerificationError(
             "file-outside", f"{uri!r:.300} is outside the skill {entry.uri!r:.300}", _REFRESH, rule="V2"
         )
@@ -144,6 +144,16 @@ def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_
             rule="V4",
         )
     return document
+
+
+def is_same(one: SkillEntry, other: SkillEntry) -> bool:
+    """Whether two entries make the same claim (A2). The order of files does not matter."""
+    return (
+        one.uri == other.uri
+        and not differing_fields(one.frontmatter, other.frontmatter, one.frontmatter.keys() | other.frontmatter)
+        and type(one.resources) is type(other.resources)
+        and set(one.files) == set(other.files)
+    )
 
 
 def differing_fields(one: Mapping[str, Json], other: Mapping[str, Json], names: Iterable[str]) -> list[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rules import rule
-from skillwire.client.entry_table import compare, is_same
+from skillwire.client.entry_table import EntryTable
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry, digest_of
+from skillwire.skill.verify import is_same
+
+if TYPE_CHECKING:
+    from skillwire.catalog.contract import Change
 
 FILES = [("SKILL.md", digest_of(b"x"), 1), ("a.md", digest_of(b"y"), 2)]
 
@@ -19,43 +23,41 @@ def entry(name: str, version: bytes = b"1", **fields: Any) -> SkillEntry:
     return build_entry(f"acme/{name}", {"name": name, "description": "x", **fields}, files)
 
 
-def names(entries: tuple[SkillEntry, ...]) -> list[str]:
-    return [entry.name for entry in entries]
+def change(before: list[SkillEntry], now: list[SkillEntry]) -> Change:
+    table = EntryTable()
+    table.replace(before)
+    return table.replace(now)
+
+
+def names(uris: frozenset[str]) -> list[str]:
+    return sorted(uri.split("/")[-2] for uri in uris)
 
 
 @rule("A2")
-def test_each_skill_is_new_changed_gone_or_unchanged() -> None:
-    refresh = compare(
+def test_each_skill_is_added_changed_removed_or_the_same() -> None:
+    found = change(
         [entry("a"), entry("b"), entry("c"), entry("d")], [entry("e"), entry("d"), entry("c", b"2"), entry("a")]
     )
-    assert names(refresh.new) == ["e"]
-    assert names(refresh.changed) == ["c"]
-    assert names(refresh.gone) == ["b"]
-    assert names(refresh.unchanged) == ["d", "a"]
-    assert refresh
-
-
-@rule("A2")
-def test_what_changed_is_told_as_it_is_now_and_what_is_gone_as_it_was() -> None:
-    refresh = compare([entry("a", b"old"), entry("b")], [entry("a", b"new")])
-    assert refresh.changed == (entry("a", b"new"),)
-    assert refresh.gone == (entry("b"),)
+    assert (names(found.added), names(found.changed), names(found.removed)) == (["e"], ["c"], ["b"])
 
 
 @rule("A2")
 @pytest.mark.parametrize("entries", [[], [entry("a"), entry("b")]], ids=["empty", "two"])
-def test_nothing_changed_is_false(entries: list[SkillEntry]) -> None:
-    """And listings may be anything that can be gone through once."""
-    refresh = compare(iter(entries), iter(entries))
-    assert not refresh
-    assert refresh.unchanged == tuple(entries)
+def test_an_equal_listing_is_no_change(entries: list[SkillEntry]) -> None:
+    assert not change(entries, entries)
 
 
 @rule("A2")
-@pytest.mark.parametrize("side", ["new", "changed", "gone"])
-def test_any_difference_is_true(side: str) -> None:
-    before, now = {"new": ([], ["a"]), "gone": (["a"], []), "changed": (["a"], ["a"])}[side]
-    assert compare([entry(name) for name in before], [entry(name, b"2") for name in now])
+def test_a_requested_entry_stays_until_its_listed_entry_changes() -> None:
+    short, whole = changed(resources=Partial()), entry("a")
+    table = EntryTable()
+    table.replace([short])
+    table.put(whole)
+    table.replace([changed(resources=Partial())])
+    assert table.known == (whole,)
+    other = changed(resources=Partial(), frontmatter={"name": "a", "description": "new"})
+    table.replace([other])
+    assert table.known == (other,)
 
 
 def changed(**changes: Any) -> SkillEntry:
@@ -113,7 +115,7 @@ def test_any_other_claim_is_a_change(other: SkillEntry) -> None:
 )
 def test_the_same_claim_is_no_change(other: SkillEntry) -> None:
     assert is_same(entry("a"), other)
-    assert compare([entry("a")], [other]).unchanged == (other,)
+    assert not change([entry("a")], [other])
 
 
 @rule("A2", "V4")
@@ -142,5 +144,5 @@ def test_a_skill_without_digests_changes_only_in_what_it_says() -> None:
 def test_a_name_that_moved_is_another_skill() -> None:
     """Identity is the URI."""
     moved = build_entry("other/a", {"name": "a", "description": "x"}, FILES)
-    refresh = compare([entry("a")], [moved])
-    assert (names(refresh.new), names(refresh.gone)) == (["a"], ["a"])
+    found = change([entry("a")], [moved])
+    assert (found.added, found.removed) == ({moved.uri}, {entry("a").uri})

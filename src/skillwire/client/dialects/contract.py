@@ -21,7 +21,7 @@ from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolErr
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.entry import invalid_entry
 from skillwire.skill.uri import is_within, parse_uri, skill_root
-from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ, EXTENSION_ID
+from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -63,16 +63,9 @@ class Dialect(ABC):
         """The bytes at ``uri``, unverified; ``skill`` is the URI of their skill, if known."""
         return await read_content(self.connection, uri, at_most)
 
-    @property
-    def reads_directories(self) -> bool:
-        """K2: whether ``resources/directory/read`` may be requested. Servers of the drafts may have it too."""
-        declared = self.connection.capabilities
-        settings = (declared.extensions or {}).get(EXTENSION_ID) if declared else None
-        return bool(settings and settings.get("directoryRead") is True)
-
     async def read_directory(self, uri: str) -> Children:
         """``resources/directory/read``, all pages up to a bound of the listing (D1)."""
-        if not self.reads_directories:
+        if not self.connection.reads_directories:
             raise ProtocolError(
                 "directory-unsupported",
                 f"the server cannot read directories, such as {uri!r:.300}",

@@ -68,7 +68,7 @@ async def _declared(connection: Connection) -> dict[str, Any]:
     if not connection.is_modern or EXTENSION_ID in as_object(known.get("extensions")):
         return known
     try:
-        return as_object((await connection.discover()).get("capabilities"))
+        return as_object((await connection.request("server/discover")).get("capabilities"))
     except (NotFoundError, ProtocolError, UpstreamError):
         return known
 

@@ -38,7 +38,7 @@ from skillwire.skill.entry import (
     invalid_entry,
     parse_digest,
 )
-from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, skill_root
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, root_of
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class IndexDialect(Dialect):
         for item in parse_index(data, self.limits):
             try:
                 skill = parse_index_entry(item, self.limits)
-                root = skill_root(parse_uri(skill.entry.uri))
+                root = skill.entry.root
                 skills[root] = _merged(skills[root], skill) if root in skills else skill
             except FormatError as error:
                 self.skip(error, item.get("url"))
@@ -271,7 +271,7 @@ def _older(item: dict[str, Any]) -> IndexedSkill:
     """Some servers omit name and description; the name is in the URL."""
     archive = _archive(item) if item.get("type") == "archive" else None
     uri = _absolute(item.get("url")) if archive is None else _unpacked_uri(archive)
-    fields = {"name": skill_root(parse_uri(uri)).segments[-1], "description": ""}
+    fields = {"name": root_of(uri).segments[-1], "description": ""}
     fields |= {key: item[key] for key in fields if key in item}
     digest = _digest(item.get("digest")) if archive is None else None
     return IndexedSkill(_entry(uri, fields, digest, whole=False), archive, has_url=archive is None)
@@ -286,7 +286,7 @@ def _unpacked_uri(archive: Archive) -> str:
 
 
 def _entry(uri: str, frontmatter: dict[str, Any], digest: str | None, *, whole: bool) -> SkillEntry:
-    root = skill_root(parse_uri(uri))
+    root = root_of(uri)
     if frontmatter.get("name") != root.segments[-1]:
         raise invalid_entry(f"the name {frontmatter.get('name')!r:.80} differs from the URI's last segment", "U3")
     check_name(root.segments[-1], "I1")
@@ -297,7 +297,7 @@ def _entry(uri: str, frontmatter: dict[str, Any], digest: str | None, *, whole: 
 
 def _with_files(entry: SkillEntry, files: dict[str, bytes], archive: Archive) -> SkillEntry:
     """The entry with all files of its archive. They have digests if the index has that of the archive (I2)."""
-    root = skill_root(parse_uri(entry.uri))
+    root = entry.root
     promised = archive.digest is not None
     digests = {path: digest_of(data) for path, data in files.items()} if promised else {}
     if entry.files[0].digest is not None:

@@ -24,7 +24,7 @@ from skillwire.skill.entry import (
     parse_digest,
 )
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, root_of
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: Sk
 
 
 def _entry(uri: str, item: dict[str, Any], files: list[Resource], limits: Limits) -> SkillEntry:
-    root = skill_root(parse_uri(uri))
+    root = root_of(uri)
     frontmatter = {"name": root.segments[-1], "description": as_text(item.get("description"))}
     check_name(root.segments[-1], "I4")
     check_frontmatter_size(frontmatter, limits)
