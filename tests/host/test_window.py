@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import pytest
 
 from host.stage import entry_of
 from rules import rule
 from skillwire.host.conversation import TRANSITIONS, Event, State, Window
+from skillwire.host.loader import ApprovedSkill
 from skillwire.skill.approval import EXECUTE
 from trees import skill_md
+
+if TYPE_CHECKING:
+    from skillwire.host.origins import Origin
 
 STATES: tuple[State, ...] = get_args(State)
 EVENTS: tuple[Event, ...] = get_args(Event)
 ENTRY = entry_of("flat", {"SKILL.md": skill_md("flat")})
+SKILL = ApprovedSkill(
+    cast("Origin", None), ENTRY, frozenset({EXECUTE, "Bash"})
+)  # a window does not use its origin
 PAGE = Path(__file__).parents[2] / "docs/explanation/security.md"
 CELLS = {(event, state): then for event, row in TRANSITIONS.items() for state, then in row.items()}
 BEGIN, END = "<!-- window-table -->", "<!-- /window-table -->"
@@ -34,7 +41,7 @@ EXPECTED: dict[Event, dict[State, State]] = {
 
 
 def window(state: State) -> Window:
-    return Window("acme", ENTRY, frozenset({EXECUTE, "Bash"}), state)
+    return Window(SKILL, "flat", state)
 
 
 def draw_table() -> str:
@@ -90,7 +97,7 @@ def test_no_event_changes_what_is_held_or_granted() -> None:
     """The entry is the one that was loaded; a grant is a person's."""
     for event in EVENTS:
         after = window("open").after(event)
-        assert (after.entry, after.grants, after.origin) == (ENTRY, frozenset({EXECUTE, "Bash"}), "acme")
+        assert (after.skill, after.name) == (SKILL, "flat")
 
 
 @rule("V2", "A4", "A5")

@@ -73,11 +73,10 @@ TRANSITIONS: dict[Event, dict[State, State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The state of one skill of one origin in the model's context. ``entry`` is the loaded entry."""
+    """The state of one skill in the model's context. ``name`` is the one that the model knows."""
 
-    origin: str
-    entry: SkillEntry
-    grants: frozenset[str] = frozenset()
+    skill: ApprovedSkill
+    name: str
     state: State = "closed"
 
     def after(self, event: Event) -> Window:
@@ -96,49 +95,39 @@ class Window:
 
     def permits(self, grant: str) -> bool:
         """Whether a person granted ``grant`` to exactly this content (A4, A5)."""
-        return self.state in ("open", "quoted") and grant in self.grants
+        return self.state in ("open", "quoted") and grant in self.skill.grants
 
 
 class Windows:
     """The skills whose text is in the model's context, and what each may cause."""
 
     def __init__(self) -> None:
-        self._windows: dict[tuple[str, str], tuple[Window, ApprovedSkill]] = {}
-        self._names: dict[tuple[str, str], str] = {}
+        self._windows: dict[tuple[str, str], Window] = {}
 
     def load(self, skill: ApprovedSkill, name: str) -> None:
         """W1: the host loaded the ``SKILL.md`` into the context, under this name."""
-        window = Window(skill.origin.label, skill.entry, skill.grants).after("load")
-        self._windows[skill.origin.label, skill.entry.uri] = window, skill
-        self._names[skill.origin.label, skill.entry.uri] = name
+        self._windows[skill.place] = Window(skill, name).after("load")
 
     def quote(self, skill: ApprovedSkill, name: str) -> None:
         """O3: a read across origins put text of a skill into the context, under this name."""
-        place = skill.origin.label, skill.entry.uri
-        if place in self._windows:
-            self.apply(*place, "cross-read")
-        else:
-            window = Window(skill.origin.label, skill.entry, skill.grants).after("cross-read")
-            self._windows[place] = window, skill
-            self._names[place] = name
+        self._windows[skill.place] = self._windows.get(skill.place, Window(skill, name)).after("cross-read")
 
     def grant(self, skill: ApprovedSkill, grants: frozenset[str]) -> None:
         """A4, A5: add grants; ``ApprovalError`` if the skill changed while the person was asked."""
-        place = skill.origin.label, skill.entry.uri
-        if place in self._windows:
-            held = self.current(*place, skill.entry.name)
+        window = self._windows.get(skill.place)
+        if window is not None:
+            held = self.current(*skill.place, skill.entry.name)
             if held.entry != skill.entry:
                 raise _changed(skill.entry.name)
-            held = replace(held, grants=held.grants | grants)
-            self._windows[place] = replace(self._windows[place][0], grants=held.grants), held
+            self._windows[skill.place] = replace(window, skill=replace(held, grants=held.grants | grants))
 
     def apply(self, origin: str, uri: str, event: Event) -> None:
         """Apply an event to the window of a skill, if it has one."""
         known = self._windows.get((origin, uri))
         if known is not None:
-            window = known[0].after(event)
+            window = known.after(event)
             if window.is_acting:
-                self._windows[origin, uri] = window, known[1]
+                self._windows[origin, uri] = window
             else:
                 del self._windows[origin, uri]
 
@@ -148,7 +137,7 @@ class Windows:
             if origin is None or label == origin:
                 self.apply(label, uri, event)
 
-    def acting(self) -> Iterator[tuple[Window, ApprovedSkill]]:
+    def acting(self) -> Iterator[Window]:
         """Every skill whose text is in the context."""
         return iter(list(self._windows.values()))
 
@@ -159,8 +148,8 @@ class Windows:
         """
         found = [
             place
-            for place in self._windows
-            if name in (self._names[place], ":".join(place)) or (by_uri and name == place[1])
+            for place, window in self._windows.items()
+            if name in (window.name, ":".join(place)) or (by_uri and name == place[1])
         ]
         if len(found) > 1:
             raise OriginError(
@@ -170,10 +159,6 @@ class Windows:
                 rule="N1",
             )
         return found[0] if found else None
-
-    def name_of(self, origin: str, uri: str) -> str | None:
-        """The name under which the model knows a skill, if its text is or was in the context."""
-        return self._names.get((origin, uri))
 
     def around(self, origin: str, file: SkillUri) -> str:
         """The name of the innermost loaded skill of ``origin`` around ``file``, or ``ApprovalError``."""
@@ -192,7 +177,7 @@ class Windows:
     def loaded(self, origin: str, uri: str, name: str) -> ApprovedSkill:
         """The loaded skill; ``ApprovalError`` if it is not loaded, was revoked, or changed."""
         known = self._windows.get((origin, uri))
-        if known is None or known[0].state == "quoted":
+        if known is None or known.state == "quoted":
             raise ApprovalError(
                 "skill-not-loaded", f"{name!r:.100} is not loaded", "call load_skill first", rule="W2"
             )
@@ -200,10 +185,10 @@ class Windows:
 
     def current(self, origin: str, uri: str, name: str) -> ApprovedSkill:
         """The skill whose text is in the context; ``ApprovalError`` if it was revoked or changed."""
-        window, skill = self._windows[origin, uri]
+        window = self._windows[origin, uri]
         if window.state == "revoked":
             raise _changed(name)
-        return skill
+        return window.skill
 
 
 class Conversation:
@@ -297,7 +282,7 @@ class Conversation:
                 self.windows.quote(source, name)
             else:
                 content = await self._host.loader.read_file(skill, self._host.loader.locate(skill.entry, path))
-            self.windows.loaded(skill.origin.label, skill.entry.uri, name)  # raises if it changed meanwhile
+            self.windows.loaded(*skill.place, name)  # raises if it changed meanwhile
             await self._log("read", source, uri=content.uri)
         except SkillwireError as error:
             is_own = skill is not None and origin in (None, skill.origin.label)
@@ -330,7 +315,7 @@ class Conversation:
         except SkillwireError as error:
             subject = f"the directory {quoted(path)} of the skill {quoted(name)}"
             return await self._refused(error, subject, f"{name} {path}", skill)
-        self.windows.apply(skill.origin.label, skill.entry.uri, "directory-read")
+        self.windows.apply(*skill.place, "directory-read")
         return context.listing_block(name, skill.origin, path, names, mark=_mark())
 
     async def gate(self, tool: str, *, executes: bool = True) -> Refusal | None:
@@ -341,35 +326,34 @@ class Conversation:
         """
         if not executes:
             return None
-        skill: ApprovedSkill | None = None
+        window: Window | None = None
         try:
-            for _, skill in self.windows.acting():
-                await self._check_approval(skill)
-            while (skill := self._not_granted(tool)) is not None:
-                self.windows.current(skill.origin.label, skill.entry.uri, skill.entry.name)
+            for window in self.windows.acting():
+                await self._check_approval(window.skill)
+            while (window := self._not_granted(tool)) is not None:
+                skill = self.windows.current(*window.skill.place, window.skill.entry.name)
                 self.windows.grant(skill, await self._host.loader.grant(skill, tool))
         except SkillwireError as error:
             subject = f"the tool {quoted(tool)}"
-            if skill is not None:
-                known_as = self.windows.name_of(skill.origin.label, skill.entry.uri) or skill.entry.uri
-                subject += f", because of the skill {quoted(known_as)}"
-            return await self._refused(error, subject, tool, skill)
+            if window is not None:
+                subject += f", because of the skill {quoted(window.name)}"
+            return await self._refused(error, subject, tool, None if window is None else window.skill)
         return None
 
-    def _not_granted(self, tool: str) -> ApprovedSkill | None:
+    def _not_granted(self, tool: str) -> Window | None:
         """The first skill in the context that needs a grant for ``tool``, if there is one."""
         return next(
             (
-                skill
-                for window, skill in self.windows.acting()
-                if not (skill.origin.is_own or window.permits(EXECUTE) or window.permits(tool_grant(tool)))
+                window
+                for window in self.windows.acting()
+                if not (window.skill.origin.is_own or window.permits(EXECUTE) or window.permits(tool_grant(tool)))
             ),
             None,
         )
 
     def granted(self) -> frozenset[str]:
         """A4: the tools that a person granted to the skills in the context, not those that the skills ask for."""
-        grants = {grant for window, skill in self.windows.acting() if window.may_read for grant in skill.grants}
+        grants = {grant for window in self.windows.acting() if window.may_read for grant in window.skill.grants}
         return frozenset(tool for tool in map(granted_tool, grants) if tool is not None)
 
     def leave(self, name: str | None = None) -> None:
@@ -385,7 +369,7 @@ class Conversation:
         if place is None:
             try:
                 found = self._host.names.find(name)
-                place = found.origin.label, found.entry.uri
+                place = found.place
             except NotFoundError:  # an unlisted skill that was loaded by its URI
                 place = self.windows.find(name, by_uri=True)
                 if place is None:
@@ -401,7 +385,7 @@ class Conversation:
     async def _check_approval(self, skill: ApprovedSkill) -> None:
         """A2: revoke the window of a skill whose approval another program revoked in the same store."""
         if not await self._host.loader.is_still_approved(skill):
-            self.windows.apply(skill.origin.label, skill.entry.uri, "revoke")
+            self.windows.apply(*skill.place, "revoke")
 
     async def _read_across(self, skill: ApprovedSkill, origin: str, uri: str) -> tuple[Content, ApprovedSkill]:
         other = self._host.registry.get(origin)
@@ -430,7 +414,7 @@ class Conversation:
         *,
         revokes: bool = True,
     ) -> Refusal:
-        origin, uri = ("", "") if about is None else (about.origin.label, about.entry.uri)
+        origin, uri = ("", "") if about is None else about.place
         facts = {"reference": error.reference, "rule": error.rule, "what": what[:300]}
         if error.reference in MISMATCHES:
             if revokes:

@@ -240,15 +240,13 @@ class SkillHost(Conversation):
         """Every known skill with its approval status and estimated tokens. Nothing is fetched."""
         approved = {(each.origin, each.uri): each for each in await self.store.approvals()}
         decided = {(line.origin, line.uri): line for line in await self.store.decisions()}
-        places = [(skill.origin.label, skill.entry.uri) for skill in self.names.skills]
         return [
-            status_of(skill, approved.get(place), decided.get(place))
-            for skill, place in zip(self.names.skills, places, strict=True)
+            status_of(skill, approved.get(skill.place), decided.get(skill.place)) for skill in self.names.skills
         ]
 
     def shown_skills(self) -> list[NamedEntry]:
         """The skills in the system prompt: all known skills except declined ones."""
-        found = ((skill, self._declined.get((skill.origin.label, skill.entry.uri))) for skill in self.names.skills)
+        found = ((skill, self._declined.get(skill.place)) for skill in self.names.skills)
         return [skill for skill, line in found if line is None or not declines(line, skill.entry)]
 
     async def approve(
@@ -286,9 +284,9 @@ class SkillHost(Conversation):
         found = await self.find(name, whole=False)
         content = _check_fingerprint(found, fingerprint)
         if not has_contents(found.entry):  # the denial cannot tell whether it covers the approved files
-            await self.approvals.revoke(found.origin.label, found.entry.uri, by=by, why=ASKED_TO, note=note)
+            await self.approvals.revoke(*found.place, by=by, why=ASKED_TO, note=note)
         await self.approvals.decline(_load_request(found), Answer(yes=False, by=by, note=note, user=user))
-        self.apply(found.origin.label, found.entry.uri, "revoke")
+        self.apply(*found.place, "revoke")
         await self.read_denials()
         return content
 
@@ -365,10 +363,10 @@ class SkillHost(Conversation):
         """A2: revoke the windows of skills that changed, at once, and soon their approvals."""
         origins = {origin.label: origin for origin in self.registry}
         for conversation in self._conversations:
-            for window, _ in conversation.windows.acting():
-                origin = origins.get(window.origin)
-                if origin is not None and has_other(origin, window.entry):
-                    conversation.windows.apply(window.origin, window.entry.uri, "change")
+            for window in conversation.windows.acting():
+                label, uri = window.skill.place
+                if label in origins and has_other(origins[label], window.skill.entry):
+                    conversation.windows.apply(label, uri, "change")
         self._has_changed.set()
 
     async def _revoke_outdated(self) -> None:

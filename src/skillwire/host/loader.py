@@ -37,7 +37,7 @@ from skillwire.skill.verify import STALE, VerifiedFile, expect_file, is_same, ve
 from skillwire.telemetry import event
 
 if TYPE_CHECKING:
-    from skillwire.host.approvals import Reader
+    from skillwire.host.approvals import RequestKind
     from skillwire.host.origins import Origin, OriginRegistry
     from skillwire.limits import Limits
     from skillwire.skill import SkillEntry
@@ -58,6 +58,11 @@ class ApprovedSkill:
     grants: frozenset[str] = frozenset()
     is_stored: bool = False
     reviewed: Content | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What identifies the skill: the label of its origin, and its URI (E5)."""
+        return self.origin.label, self.entry.uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,7 @@ class Loader:
                 return ApprovedSkill(origin, entry, approval.grants, is_stored=True)
 
         seen: list[tuple[SkillEntry, Content]] = []
-        reader = self._reader(origin, seen)
-        request = ApprovalRequest(kind, label, entry, address=origin.address, reader=reader)
+        request = self._request(kind, origin, entry, seen)
         if self._approvals.will_ask(request):
             await self._check_readable(origin, entry)
         answer = await self._approvals.request(request)
@@ -144,8 +148,14 @@ class Loader:
             await self._approvals.refuse_if_declined(origin.label, whole)
         return whole
 
-    def _reader(self, origin: Origin, seen: list[tuple[SkillEntry, Content]] | None = None) -> Reader:
-        """The function behind ``ApprovalRequest.review``. It appends the reviewed content to ``seen``."""
+    def _request(
+        self,
+        kind: RequestKind,
+        origin: Origin,
+        entry: SkillEntry,
+        seen: list[tuple[SkillEntry, Content]] | None = None,
+    ) -> ApprovalRequest:
+        """A request for approval. Its ``review`` appends the content that the person saw to ``seen``."""
 
         async def read(request: ApprovalRequest) -> ApprovalRequest:
             entry = request.entry if seen is None else await self._origins.whole(origin, request.entry)
@@ -159,7 +169,7 @@ class Loader:
             text = skill_md.data.decode(errors="replace")
             return replace(request, reviewed=reviewed, diff=diff, text=text)
 
-        return read
+        return ApprovalRequest(kind, origin.label, entry, address=origin.address, reader=read)
 
     async def _check_readable(self, origin: Origin, entry: SkillEntry) -> None:
         """Raise before the question if the ``SKILL.md`` cannot be read now, so not be reviewed (B6, B1)."""
@@ -181,9 +191,9 @@ class Loader:
     async def is_still_approved(self, skill: ApprovedSkill) -> bool:
         """Whether a loaded skill is approved: another program may have revoked or declined it (A2)."""
         if skill.is_stored:  # a denial removes the approval from the store, so this covers both
-            approval = await self._approvals.current(skill.origin.label, skill.entry.uri)
+            approval = await self._approvals.current(*skill.place)
             return approval is not None and covers(approval, skill.origin.label, skill.entry)
-        decision = await self._approvals.decided(skill.origin.label, skill.entry.uri)
+        decision = await self._approvals.decided(*skill.place)
         return decision is None or not declines(decision, skill.entry)
 
     async def grant(self, skill: ApprovedSkill, tool: str) -> frozenset[str]:
@@ -192,15 +202,7 @@ class Loader:
         approval = await self._approvals.current(origin.label, entry.uri)
         if approval is not None and not covers(approval, origin.label, entry):
             approval = None
-        request = ApprovalRequest(
-            "execute",
-            origin.label,
-            entry,
-            target=tool,
-            lasts=approval is not None,
-            address=origin.address,
-            reader=self._reader(origin),
-        )
+        request = replace(self._request("execute", origin, entry), target=tool, lasts=approval is not None)
         answer = await self._approvals.request(request)
         if approval is not None and answer.remember and answer.by != "policy":
             await self._approvals.grant(approval, tool_grant(tool), answer.by, answer.note)
@@ -208,16 +210,9 @@ class Loader:
 
     async def allow_across(self, skill: ApprovedSkill, target: str) -> None:
         """O3: ask whether this skill may cause one read on another origin; ``ApprovalError`` if not."""
-        origin = skill.origin
-        request = ApprovalRequest(
-            "cross-origin",
-            origin.label,
-            skill.entry,
-            target=target,
-            address=origin.address,
-            reader=self._reader(origin),
+        await self._approvals.request(
+            replace(self._request("cross-origin", skill.origin, skill.entry), target=target)
         )
-        await self._approvals.request(request)
 
     async def read_skill(self, skill: ApprovedSkill) -> tuple[Content, str]:
         """The ``SKILL.md`` and its body, with digest and frontmatter verified (V1, V4).
@@ -229,8 +224,7 @@ class Loader:
             document = verify_frontmatter(skill.entry, content.data, self._limits)
         except VerificationError as error:
             if error.rule == "V4":  # A6: the approval was for a frontmatter that the file does not have
-                label, uri = skill.origin.label, skill.entry.uri
-                await self._approvals.revoke(label, uri, by="host", why=error.reference)
+                await self._approvals.revoke(*skill.place, by="host", why=error.reference)
             raise
         if skill.reviewed is not None and skill.reviewed.file is not None:
             await self._put_in_cache(skill.origin, skill.reviewed.file)

@@ -275,6 +275,11 @@ class NamedEntry:
     origin: Origin
     entry: SkillEntry
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """What identifies the skill: the label of its origin, and its URI (E5)."""
+        return self.origin.label, self.entry.uri
+
 
 class Names:
     """All known skills, by all their names."""

@@ -136,4 +136,4 @@ def assert_refused(result: ToolResult, *expected: str) -> None:
 
 def is_acting(host: StagedHost, uri: str = SKILL) -> bool:
     """Whether the model may read files of the skill."""
-    return any(skill.entry.uri == uri and window.may_read for window, skill in host.windows.acting())
+    return any(window.skill.entry.uri == uri and window.may_read for window in host.windows.acting())
