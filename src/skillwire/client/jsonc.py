@@ -3,48 +3,48 @@
 The format is JSON with ``//`` and ``/* */`` comments and trailing commas, as in VS Code. Comments, order and
 spacing stay; a new entry gets the style of the surrounding text. ``FormatError`` has the line of a syntax error,
 or reports that there is no object at the place of the entry.
+
+Comments and trailing commas are replaced by spaces, and ``json`` reads the rest. So all positions stay valid.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_ATOM = re.compile(r"-?(?:0|[1-9][0-9]{0,999})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
-_MAX_DEPTH = 100
+# Strings and comments that never end match up to the end of the text: otherwise many of them take quadratic time.
+_STRING = r'"(?:[^"\\]|\\.)*(?:"|\Z)'
+_COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)|\ufeff", re.DOTALL)
+_TRAILING_COMMAS = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A key and its value inside an object; ``start`` is where the key begins."""
+class _Member(NamedTuple):
+    """A key and its value inside an object: where the key begins, and where the value begins and ends."""
 
     key: str
     start: int
-    value: Node
+    value: int
+    end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A value and its position. ``tail`` is the end of the last text before the closing brace of an object."""
+class _Object(NamedTuple):
+    """An object in a text: its positions, and its members. ``tail`` is the end of the last text inside it."""
 
     start: int
     end: int
-    value: Any
-    members: tuple[Member, ...] = ()
-    tail: int = 0
-    has_comma: bool = False
-    is_object: bool = field(default=False)
+    members: list[_Member]
+    tail: int
+    has_comma: bool  # after the last member
 
-    def member(self, key: str) -> Member | None:
+    def member(self, key: str) -> _Member | None:
         """The member ``key``; ``FormatError`` if there are two."""
         found = [member for member in self.members if member.key == key]
         if len(found) > 1:
@@ -52,49 +52,104 @@ class Node:
         return found[0] if found else None
 
 
-def parse(text: str, make_object: Callable[[list[tuple[str, Any]]], Any] = dict[str, Any]) -> Node:
+def parse(text: str, make_object: Callable[[list[tuple[str, Any]]], Any] = dict[str, Any]) -> Any:
     """Parse ``text``. ``make_object`` creates the value of an object from its keys and values."""
-    reader = _Reader(text, make_object)
-    node = reader.value(reader.skip(0), 0)
-    if reader.skip(node.end) != len(text):
-        reader.fail(node.end, "there is text after the end")
-    return node
+    try:
+        return json.loads(_plain(_without_comments(text)), object_pairs_hook=make_object)
+    except json.JSONDecodeError as error:
+        raise FormatError(
+            "config-invalid",
+            f"the file is not valid JSON: {error.msg} in line {error.lineno}",
+            "fix the file by hand",
+            line=error.lineno,
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            "config-invalid",
+            "the file is not valid JSON: it is nested too deeply, or has a number with too many digits",
+            "fix the file by hand",
+        ) from error
 
 
 def insert(text: str, path: Sequence[str], key: str, value: Any) -> str:
     """Add ``key: value`` to the object at ``path``, which is created if it is missing."""
     text = text if text.strip("\ufeff \t\r\n") else "{}\n"
-    node = _object(parse(text), "the file")
-    for depth, step in enumerate(path):
-        member = node.member(step)
-        if member is None:
-            for outer in reversed(path[depth + 1 :]):
-                key, value = outer, {key: value}
-            return _put(text, node, step, {key: value})
-        node = _object(member.value, repr(step))
-    if node.member(key) is not None:
-        raise FormatError("config-taken", f"the entry {key!r:.80} already exists", "choose another --name")
-    return _put(text, node, key, value)
+    found = _find(text, path)
+    for step in reversed(path[len(found) - 1 :]):  # these objects are missing
+        key, value = step, {key: value}
+    return _put(text, found[-1], key, value)
 
 
 def remove(text: str, path: Sequence[str], key: str) -> str:
     """Remove ``key`` and its comma from the object at ``path``."""
-    node = _object(parse(text), "the file")
-    for step in path:
-        member = node.member(step)
-        if member is None:
-            return text
-        node = _object(member.value, repr(step))
-    found = node.member(key)
-    if found is None:
+    found = _find(text, path)
+    member = found[-1].member(key) if len(found) > len(path) else None
+    if member is None:
         return text
-    at, reader = node.members.index(found), _Reader(text)
-    end, had_comma = reader.comma(found.value.end)
-    begin, end = _whole_line(text, found.start, end)
-    if at and not had_comma:  # the comma before it is removed too
-        comma = reader.comma(node.members[at - 1].value.end)[0] - 1
-        return text[:comma] + text[comma + 1 : begin] + text[end:]
+    members, bare = found[-1].members, _without_comments(text)
+    comma, at = _comma(bare, member.end), members.index(member)
+    begin, end = _whole_line(text, member.start, comma or member.end)
+    before = _comma(bare, members[at - 1].end) if at and comma is None else None
+    if before is not None:  # the comma before it is removed too
+        return text[: before - 1] + text[before:begin] + text[end:]
     return text[:begin] + text[end:]
+
+
+def _find(text: str, path: Sequence[str]) -> list[_Object]:
+    """The objects along ``path``, as far as they exist. The first one is the whole file."""
+    parse(text)
+    bare = _without_comments(text)
+    plain = _plain(bare)
+    found = [_object(text, bare, plain, _skip(plain, 0), "the file")]
+    for step in path:
+        member = found[-1].member(step)
+        if member is None:
+            break
+        found.append(_object(text, bare, plain, member.value, repr(step)))
+    return found
+
+
+def _object(text: str, bare: str, plain: str, start: int, what: str) -> _Object:
+    if plain[start] != "{":
+        raise FormatError("config-invalid", f"{what} is not an object", "fix the file by hand")
+    members: list[_Member] = []
+    at = _skip(plain, start + 1)
+    while plain[at] != "}":
+        key, end = _DECODER.raw_decode(plain, at)
+        value = _skip(plain, _skip(plain, end) + 1)  # after the colon
+        end = _DECODER.raw_decode(plain, value)[1]
+        members.append(_Member(key, at, value, end))
+        at = _skip(plain, end)
+        if plain[at] == ",":
+            at = _skip(plain, at + 1)
+    has_comma = bool(members) and _comma(bare, members[-1].end) is not None
+    return _Object(start, at + 1, members, len(text[:at].rstrip(" \t\r\n")), has_comma)
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENTS.sub(_blank, text)
+
+
+def _plain(bare: str) -> str:
+    return _TRAILING_COMMAS.sub(_blank, bare)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Replace a comment or a comma by spaces. A string stays, and so does a comment that never ends."""
+    text = match[0]
+    is_open = text.startswith("/*") and not (text.endswith("*/") and len(text) > 3)
+    return text if text.startswith('"') or is_open else re.sub(r"[^\r\n]", " ", text)
+
+
+def _skip(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()
+
+
+def _comma(bare: str, end: int) -> int | None:
+    """The position after the comma behind ``end``, if there is one."""
+    at = _skip(bare, end)
+    return at + 1 if bare[at : at + 1] == "," else None
 
 
 def _whole_line(text: str, begin: int, end: int) -> tuple[int, int]:
@@ -105,131 +160,26 @@ def _whole_line(text: str, begin: int, end: int) -> tuple[int, int]:
     return first, end
 
 
-def _object(node: Node, what: str) -> Node:
-    if not node.is_object:
-        raise FormatError("config-invalid", f"{what} is not an object", "fix the file by hand")
-    return node
-
-
-def _put(text: str, node: Node, key: str, value: Any) -> str:
+def _put(text: str, node: _Object, key: str, value: Any) -> str:
+    if node.member(key) is not None:
+        raise FormatError("config-taken", f"the entry {key!r:.80} already exists", "choose another --name")
     line = "\r\n" if "\r\n" in text else "\n"
-    unit = _unit(text)
+    last = node.members[-1].end if node.members else node.tail
+    comma, after = ("", "") if not node.members else ("", ",") if node.has_comma else (",", "")
     if node.members and "\n" not in text[node.start : node.end]:  # one line, also with the new entry
-        comma = "" if node.has_comma else ","
-        last = node.members[-1].value.end
-        return (
-            text[:last]
-            + comma
-            + text[last : node.tail]
-            + f" {json.dumps(key)}: {_dumps(value)}"
-            + text[node.tail :]
-        )
-    outer = _indent(text, node.start)
-    inner = _indent(text, node.members[0].start) if node.members else outer + unit
-    body = _dumps(value, unit).replace("\n", line + inner)
+        entry = f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        return text[:last] + comma + text[last : node.tail] + entry + text[node.tail :]
+    unit = re.search(r"\n([ \t]+)\S", text)
+    step, outer = unit[1] if unit else "  ", _indent(text, node.start)
+    inner = _indent(text, node.members[0].start) if node.members else outer + step
+    body = json.dumps(value, indent=step, ensure_ascii=False).replace("\n", line + inner)
     entry = f"{line}{inner}{json.dumps(key, ensure_ascii=False)}: {body}"
     rest = text[node.tail : node.end]
     closing = rest if "\n" in rest else f"{line}{outer}}}"
-    if not node.members:
-        return text[: node.tail] + entry + closing + text[node.end :]
-    last = node.members[-1].value.end
-    comma, after = ("", ",") if node.has_comma else (",", "")
     return text[:last] + comma + text[last : node.tail] + entry + after + closing + text[node.end :]
-
-
-def _dumps(value: Any, indent: str | None = None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
 def _indent(text: str, at: int) -> str:
     """The white space at the beginning of the line of ``at``."""
     begin = text.rfind("\n", 0, at) + 1
     return text[begin : begin + len(text[begin:at]) - len(text[begin:at].lstrip(" \t"))]
-
-
-def _unit(text: str) -> str:
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found[1] if found else "  "
-
-
-class _Reader:
-    def __init__(self, text: str, make_object: Callable[[list[tuple[str, Any]]], Any] = dict[str, Any]) -> None:
-        self._text = text
-        self._make_object = make_object
-
-    def skip(self, at: int) -> int:
-        match = _SPACE.match(self._text, at)
-        return at if match is None else match.end()
-
-    def value(self, at: int, depth: int) -> Node:
-        if depth > _MAX_DEPTH:
-            self.fail(at, "the value is nested too deeply")
-        match self._text[at : at + 1]:
-            case "{":
-                return self._object(at, depth)
-            case "[":
-                return self._array(at, depth)
-            case '"':
-                text, end = self._string(at)
-                return Node(at, end, text)
-            case _:
-                found = _ATOM.match(self._text, at)
-                if found is None:
-                    self.fail(at, "a value is missing")
-                return Node(at, found.end(), json.loads(found[0]))
-
-    def _object(self, start: int, depth: int) -> Node:
-        members: list[Member] = []
-        at, tail, comma = start + 1, start + 1, True
-        while (at := self.skip(at)) < len(self._text) and self._text[at] != "}":
-            if not comma:
-                self.fail(at, "a comma is missing")
-            key, end = self._string(at)
-            colon = self.skip(end)
-            if self._text[colon : colon + 1] != ":":
-                self.fail(colon, "a colon is missing")
-            value = self.value(self.skip(colon + 1), depth + 1)
-            members.append(Member(key, at, value))
-            at, comma = self.comma(value.end)
-            tail = at
-        if at >= len(self._text):
-            self.fail(start, "a brace is not closed")
-        spaces = len(self._text[tail:at]) - len(self._text[tail:at].rstrip(" \t\r\n"))
-        found = self._make_object([(member.key, member.value.value) for member in members])
-        return Node(start, at + 1, found, tuple(members), at - spaces, comma and bool(members), is_object=True)
-
-    def _array(self, start: int, depth: int) -> Node:
-        items: list[Any] = []
-        at, comma = start + 1, True
-        while (at := self.skip(at)) < len(self._text) and self._text[at] != "]":
-            if not comma:
-                self.fail(at, "a comma is missing")
-            item = self.value(at, depth + 1)
-            items.append(item.value)
-            at, comma = self.comma(item.end)
-        if at >= len(self._text):
-            self.fail(start, "a bracket is not closed")
-        return Node(start, at + 1, items)
-
-    def comma(self, end: int) -> tuple[int, bool]:
-        """The position after an optional comma behind ``end``, and whether it exists."""
-        at = self.skip(end)
-        return (at + 1, True) if self._text[at : at + 1] == "," else (end, False)
-
-    def _string(self, at: int) -> tuple[str, int]:
-        match = _STRING.match(self._text, at)
-        if match is None:
-            self.fail(at, "a string is missing")
-        try:
-            return json.loads(match[0]), match.end()
-        except ValueError:
-            self.fail(at, "a string has an invalid escape")
-
-    def fail(self, at: int, reason: str) -> NoReturn:
-        line = self._text.count("\n", 0, at) + 1
-        raise FormatError(
-            "config-invalid",
-            f"the file is not valid JSON: {reason} in line {line}",
-            "fix the file by hand",
-            line=line,
-        )

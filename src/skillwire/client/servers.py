@@ -316,7 +316,7 @@ def _parse(data: bytes) -> object:
     try:
         return json.loads(data, object_pairs_hook=_Object)
     except json.JSONDecodeError:  # it may have comments
-        return jsonc.parse(data.decode(), _Object).value
+        return jsonc.parse(data.decode(), _Object)
 
 
 def _check_tables(document: object, file: str) -> None:

@@ -330,7 +330,7 @@ def table(config: HostConfig, name: str, entry: dict[str, Any], line: str = "\n"
 
 def _parsed(config: HostConfig, text: str) -> Any:
     if config.format == "json":
-        return jsonc.parse(text).value if text.strip("\ufeff \t\r\n") else {}
+        return jsonc.parse(text) if text.strip("\ufeff \t\r\n") else {}
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
