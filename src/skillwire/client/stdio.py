@@ -9,7 +9,6 @@ then SIGKILL, with all its children.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, ByteSendStream, Process
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
-    from mcp_types import JSONRPCMessage
 
     from skillwire.client.bounds import Meter
 
@@ -143,7 +141,8 @@ async def _deliver(line: bytes, send: _Incoming, awaited: set[RequestId], meter:
     if not awaited and not is_notice:
         raise meter.unrequested()
     try:
-        message = _decoded(line)
+        # In two steps: the adapter alone would decode the text once for each member of its union.
+        message = jsonrpc_message_adapter.validate_python(from_json(line), by_name=False)
     except ValueError as error:  # it may be a response, so the request should fail soon
         raise meter.stop(
             ProtocolError(
@@ -158,18 +157,6 @@ async def _deliver(line: bytes, send: _Incoming, awaited: set[RequestId], meter:
     elif not is_notice:
         raise meter.unrequested()
     await send.send(SessionMessage(message))
-
-
-def _decoded(line: bytes) -> JSONRPCMessage:
-    # In two steps: the adapter alone would decode the text once for each member of its union. The garbage
-    # collector is off meanwhile: decoding makes no garbage, and the collector would take most of the time.
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return jsonrpc_message_adapter.validate_python(from_json(line), by_name=False)
-    finally:
-        if is_enabled:
-            gc.enable()
 
 
 async def _write_lines(

@@ -258,7 +258,7 @@ class Loader:
     async def _fetch_entry_again(self, origin: Origin, entry: SkillEntry, error: VerificationError) -> None:
         """V3: fetch the entry after a mismatch. If it changed, revoke the approval and raise ``ApprovalError``."""
         try:
-            fresh = await origin.find(entry.uri)
+            fresh = await origin.ask_skill(entry.uri)
         except SkillwireError:
             return  # the caller raises the mismatch, which is the more useful error
         approval = await self._approvals.current(origin.label, entry.uri)

@@ -96,7 +96,7 @@ class FolderOrigin:
         found = () if self.error is not None else self._catalog.snapshot().problems()
         return [problem for problem in found if problem.refuses]
 
-    async def find(self, uri: str) -> SkillEntry:
+    async def ask_skill(self, uri: str) -> SkillEntry:
         """Raise ``NotFoundError``: a folder lists all its skills."""
         raise NotFoundError(
             "skill-unknown",
@@ -188,10 +188,6 @@ class ServerOrigin(RemoteCatalog):
     async def problems(self) -> list[Diagnostic]:
         """Entries that cannot be used."""
         return [problem for problem in await super().problems() if problem.reference != "listing-partial"]
-
-    async def find(self, uri: str) -> SkillEntry:
-        """Request one skill, which need not be listed (G1)."""
-        return await self.ask_skill(uri)
 
     async def whole(self, entry: SkillEntry) -> SkillEntry:
         """The entry, requested from the server if the listing is short (G1, V5).
@@ -390,7 +386,7 @@ class OriginRegistry:
         if label is None:
             return await self._find_uri(str(parse_uri(name)), known)
         origin = self.get(label)
-        return NamedEntry(f"{label}:{name}", origin, await origin.find(name))
+        return NamedEntry(f"{label}:{name}", origin, await origin.ask_skill(name))
 
     async def _find_uri(self, uri: str, found: list[NamedEntry]) -> NamedEntry:
         """The skill at ``uri``, if exactly one origin has it (G1, N1). ``found`` are those that list it.
@@ -402,7 +398,7 @@ class OriginRegistry:
 
         async def ask(origin: Origin) -> None:
             with suppress(SkillwireError):
-                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.find(uri)))
+                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.ask_skill(uri)))
 
         connected = [origin for origin in self if origin.is_connected]
         async with anyio.create_task_group() as group:

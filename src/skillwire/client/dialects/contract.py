@@ -139,7 +139,7 @@ async def each_page(
     Raises an error at a repeated cursor, at a page without a new item, and at the bounds on pages, items, bytes,
     JSON values and time. Everything within the bounds is yielded first.
     """
-    limits = connection.limits
+    limits, listing = connection.limits, f"the listing by {method}"
     cursors: set[str] = set()
     known: set[str] = set()
     count = size = values = objects = 0
@@ -150,7 +150,7 @@ async def each_page(
             with anyio.fail_after(seconds):
                 result = await connection.request(method, **params)
         except TimeoutError:
-            raise _too_long(limits, "max_listing_seconds", method) from None
+            raise too_long(limits, "max_listing_seconds", listing) from None
         seconds -= anyio.current_time() - begun  # time that the caller spends on a page does not count
         items = _items(result, method, field)
         text = json.dumps(items, ensure_ascii=False)
@@ -159,15 +159,15 @@ async def each_page(
         objects += (nested := marks.count("{") + marks.count("["))
         values += nested + marks.count(",")
         if size > limits.max_listing_bytes:
-            raise _too_long(limits, "max_listing_bytes", method)
+            raise too_long(limits, "max_listing_bytes", listing)
         if values > limits.max_listing_values:
-            raise _too_long(limits, "max_listing_values", method)
+            raise too_long(limits, "max_listing_values", listing)
         if objects > limits.max_listing_objects:
-            raise _too_long(limits, "max_listing_objects", method)
+            raise too_long(limits, "max_listing_objects", listing)
         yield items[: limits.max_entries - count]
         count += len(items)
         if count > limits.max_entries:
-            raise _too_long(limits, "max_entries", method)
+            raise too_long(limits, "max_entries", listing)
         cursor = _cursor(result, method, limits.max_cursor_length)
         if cursor is None:
             return
@@ -179,7 +179,7 @@ async def each_page(
             raise _repeats("page-repeats", f"{method} returned a page without a new entry, and another cursor")
         known |= named
         if len(cursors) >= limits.max_pages:
-            raise _too_long(limits, "max_pages", method)
+            raise too_long(limits, "max_pages", listing)
         params["cursor"] = cursor
 
 
@@ -276,12 +276,20 @@ def _cursor(result: dict[str, Any], method: str, max_length: int) -> str | None:
     return cursor
 
 
-def _too_long(limits: Limits, bound: str, method: str) -> LimitError:
+def too_long(limits: Limits, bound: str, what: str) -> LimitError:
+    """B3: the error for a listing that exceeds a bound of ``limits``."""
     return LimitError(
         "listing-too-long",
-        f"the listing by {method} exceeds {getattr(limits, bound)} {bound.rpartition('_')[2]}",
+        f"{what} exceeds {getattr(limits, bound)} {bound.rpartition('_')[2]}",
         f"raise Limits.{bound} if you trust the server",
         rule="B3",
+    )
+
+
+def repeated_entry() -> FormatError:
+    """E5: the error for a second entry with the same URI."""
+    return FormatError(
+        "entry-repeated", "the URI is listed twice; the first entry is used", _FIX_SERVER, rule="E5"
     )
 
 

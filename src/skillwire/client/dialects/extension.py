@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skillwire.client.bounds import as_list, as_object
-from skillwire.client.dialects.contract import Dialect, each_page
+from skillwire.client.dialects.contract import Dialect, each_page, repeated_entry
 from skillwire.errors import FormatError, ProtocolError
 from skillwire.skill.entry import invalid_entry, parse_entry
 from skillwire.skill.frontmatter import is_name
@@ -40,12 +40,7 @@ class ExtensionDialect(Dialect):
                     entry = self._parse(item)
                     place = parse_uri(entry.uri)
                     if place in seen:
-                        raise FormatError(
-                            "entry-repeated",
-                            "the URI is listed twice; the first entry is used",
-                            "the server must be fixed",
-                            rule="E5",
-                        )
+                        raise repeated_entry()
                 except FormatError as error:
                     self.skip(error, item.get("uri"))
                     continue

@@ -22,10 +22,12 @@ from skillwire.client.dialects.contract import (
     check_size,
     read_content,
     read_if_exists,
+    repeated_entry,
     requested_root,
+    too_long,
 )
 from skillwire.client.dialects.plain import entry_from_skill_md
-from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
+from skillwire.errors import FormatError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.entry import (
@@ -197,12 +199,7 @@ def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
     """Merge two entries of a skill: its ``SKILL.md`` and its archive. Any other repetition is an error."""
     plain, packed = (first, second) if first.has_url else (second, first)
     if plain.archive is not None or packed.has_url:
-        raise FormatError(
-            "entry-repeated",
-            "the URI is listed twice; the first entry is used",
-            "the server must be fixed",
-            rule="E5",
-        )
+        raise repeated_entry()
     entry = plain.entry
     if packed.entry.whole_frontmatter and not entry.whole_frontmatter:
         entry = replace(packed.entry, resources=entry.resources)
@@ -222,12 +219,7 @@ def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, 
         raise ProtocolError("index-invalid", f"{INDEX_URI} has no list of skills", _OTHER_DIALECT, rule="I1")
     items = as_list(cast("object", skills))
     if len(items) > limits.max_entries:
-        raise LimitError(
-            "listing-too-long",
-            f"{INDEX_URI} has more than {limits.max_entries} entries",
-            "raise Limits.max_entries if you trust the server",
-            rule="B3",
-        )
+        raise too_long(limits, "max_entries", INDEX_URI)
     return [as_object(item) for item in items]
 
 
