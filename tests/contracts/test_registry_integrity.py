@@ -78,7 +78,6 @@ async def faults(database: Database) -> list[tuple[str, str]]:
         "UPDATE blob SET data = (SELECT manifest FROM version LIMIT 1)",
         "UPDATE blob SET digest = 'other'",
         "DELETE FROM blob",
-        "DELETE FROM upload",
         "UPDATE change SET actor = 'eve'",
         "DELETE FROM change",
         "UPDATE clock SET number = number - 1",

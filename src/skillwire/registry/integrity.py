@@ -28,36 +28,31 @@ _BYTES_AT_ONCE: Final = 16 * 1024 * 1024
 def blobs(session: Session, after: str) -> tuple[list[Fault], str | None]:
     """Hash the bytes of some files again."""
     faults: list[Fault] = []
-    some = session.rows("SELECT digest, size FROM blob WHERE digest > ? ORDER BY digest LIMIT ?", after, AT_ONCE)
+    some = session.rows(
+        "SELECT key, digest, size FROM blob WHERE (key, digest) > (?, ?) ORDER BY key, digest LIMIT ?",
+        *(after.split(" ") if after else ("", "")),
+        AT_ONCE,
+    )
     total, last = 0, None
-    for digest, size in some:
-        [(data,)] = session.rows("SELECT data FROM blob WHERE digest = ?", digest)
+    for key, digest, size in some:
+        [(data,)] = session.rows("SELECT data FROM blob WHERE key = ? AND digest = ?", key, digest)
         if digest_of(bytes(data)) != digest or len(data) != size:
-            faults.append(Fault("blob-damaged", digest, "the stored bytes do not have this digest or size"))
-        last, total = digest, total + len(data)
+            words = f"the stored bytes of {key[:-1]} do not have this digest or size"
+            faults.append(Fault("blob-damaged", digest, words))
+        last, total = f"{key} {digest}", total + len(data)
         if total > _BYTES_AT_ONCE:
             break
     return faults, last
 
 
-def uploads(session: Session, after: str) -> tuple[list[Fault], str | None]:
-    """Compare the sizes of the uploads of some namespaces, and find uploads without bytes."""
+def namespaces(session: Session, after: str) -> tuple[list[Fault], str | None]:
+    """Compare the counted sizes of some namespaces."""
     keys = session.rows("SELECT key, bytes FROM namespace WHERE key > ? ORDER BY key LIMIT ?", after, AT_ONCE)
     faults: list[Fault] = []
     for key, counted in keys:
-        [(size,)] = session.rows(
-            "SELECT coalesce(sum(b.size), 0) FROM upload u JOIN blob b ON b.digest = u.digest WHERE u.key = ?", key
-        )
+        [(size,)] = session.rows("SELECT coalesce(sum(size), 0) FROM blob WHERE key = ?", key)
         if size != counted:
             faults.append(Fault("bytes-differ", key[:-1], f"{counted} bytes are counted, and {size} are stored"))
-        lost = session.rows(
-            "SELECT u.digest FROM upload u LEFT JOIN blob b ON b.digest = u.digest"
-            " WHERE u.key = ? AND b.digest IS NULL ORDER BY u.digest",
-            key,
-        )
-        faults += [
-            Fault("blob-missing", digest, f"{key[:-1]} has this file without its bytes") for (digest,) in lost
-        ]
     return faults, keys[-1][0] if keys else None
 
 
@@ -104,8 +99,8 @@ def _version(
     session: Session, where: str, key: str, version: int, digest: str, manifest: Any, deleted: str | None
 ) -> Iterator[Fault]:
     rows = session.rows(
-        "SELECT f.path, f.digest, f.key, b.size FROM version_file f LEFT JOIN upload u"
-        " ON u.key = f.key AND u.digest = f.digest LEFT JOIN blob b ON b.digest = u.digest WHERE f.version_id = ?",
+        "SELECT f.path, f.digest, f.key, b.size FROM version_file f LEFT JOIN blob b"
+        " ON b.key = f.key AND b.digest = f.digest WHERE f.version_id = ?",
         version,
     )
     if deleted is not None:

@@ -83,7 +83,8 @@ def read(session: Session, who: Identity, ref: SkillRef, file: str) -> bytes | N
     seen, may_see = visible(who), may_see_version(who)
     found = session.row(
         f"SELECT b.data {_FROM_SKILL} {join}"
-        " JOIN version_file f ON f.version_id = v.id AND f.path = ? JOIN blob b ON b.digest = f.digest"
+        " JOIN version_file f ON f.version_id = v.id AND f.path = ?"
+        " JOIN blob b ON b.key = f.key AND b.digest = f.digest"
         f" WHERE s.path = ? AND {seen.sql} AND {may_see.sql} AND v.deleted IS NULL",
         version,
         file,

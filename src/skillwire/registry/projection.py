@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from skillwire.registry import lookup, records
 from skillwire.registry.contract import Match
-from skillwire.registry.visibility import granted_keys, visible
+from skillwire.registry.visibility import LAST, granted_keys, visible
 from skillwire.search.text import split_humps, split_words
 from skillwire.store.database import placeholders
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from skillwire.registry.model import Identity
     from skillwire.store.database import Session
-
-PUBLIC: Final = "@@"
-"""The word in the index of each public skill. Words of texts have no ``@``."""
 
 MOST_MATCHES: Final = 200
 """The leading words of a search (see ``search``) match at most so many visible skills together."""
@@ -41,7 +38,7 @@ _VOWELS = re.compile("[aeiouy]")
 def refresh(session: Session, skill: int) -> None:
     """Derive the served skill again, after a change of the skill, its channels or its versions."""
     release = lookup.stable_release(session, skill)
-    _remove_words(session, skill)
+    session.run("DELETE FROM served_words WHERE rowid = ?", skill)
     if release is None:
         session.run("DELETE FROM served WHERE skill_id = ?", skill)
         return
@@ -63,11 +60,12 @@ def refresh(session: Session, skill: int) -> None:
         records.release_to_bytes(release),
     )
     if release.listed:
-        words = {*_stems(f"{name} {description}"), f"@{key[:-1]}", *([PUBLIC] if public else [])}
+        stems = set(_stems(f"{name} {description}"))
+        scoped = {_scoped(stem, "" if public else key) for stem in stems}
         session.run(
             f"INSERT INTO served_words (rowid, words) VALUES (?, {_index_value(session)})",
             skill,
-            _index_text(session, words),
+            _index_text(session, stems | scoped),
         )
 
 
@@ -84,7 +82,7 @@ def search(session: Session, who: Identity, words: Sequence[str], limit: int) ->
     little, skills with all of the more common words are ranked too, and some of those with the rarest of these.
     """
     stems = list(dict.fromkeys(stem for word in words for stem in _stems(word)))[:_MOST_WORDS]
-    found = {stem: _having(session, who, [[stem]]) for stem in stems}
+    found = {stem: _having(session, who, [stem]) for stem in stems}
     known = sorted((stem for stem in stems if found[stem]), key=lambda stem: len(found[stem]))
     if not known:
         return []
@@ -94,7 +92,7 @@ def search(session: Session, who: Identity, words: Sequence[str], limit: int) ->
             candidates |= found[stem]
     common = [stem for stem in known if not found[stem] <= candidates]
     if len(candidates) < limit and common:
-        candidates |= _having(session, who, [[stem] for stem in common]) | found[common[0]]
+        candidates |= _having(session, who, common) | found[common[0]]
     seen = visible(who, "p")
     chosen = sorted(candidates)
     rows = session.rows(
@@ -123,24 +121,24 @@ def _score(name: str, description: str, weights: dict[str, float]) -> float:
     return score
 
 
-def _having(session: Session, who: Identity, every: Sequence[Sequence[str]]) -> set[int]:
-    """Some visible skills that have a word of each group; all, if they are not more than ``MOST_MATCHES``."""
+def _having(session: Session, who: Identity, stems: Sequence[str]) -> set[int]:
+    """Some visible skills that have all of these words; all, if they are not more than ``MOST_MATCHES``."""
     most = MOST_MATCHES + 1
     if who.is_admin and who.namespace is None:
-        groups = every
+        groups = [[stem] for stem in stems]
     else:
-        keys = granted_keys(session, who, "", "~", _MOST_KEYS)
+        keys = granted_keys(session, who, "", LAST, _MOST_KEYS)
         if len(keys) == _MOST_KEYS:  # too many for an expression
             seen = visible(who, "p")
             found = session.rows(
                 "SELECT w.rowid FROM served_words w JOIN served p ON p.skill_id = w.rowid"
                 f" WHERE {_index_match(session, 'w')} AND {seen.sql} LIMIT ?",
-                _index_query(session, every),
+                _index_query(session, [[stem] for stem in stems]),
                 *seen.values,
                 most,
             )
             return {skill for (skill,) in found}
-        groups = [*every, [PUBLIC, *(f"@{key[:-1]}" for key in keys)]]
+        groups = [[_scoped(stem, key) for key in ("", *keys)] for stem in stems]
     found = session.rows(
         f"SELECT w.rowid FROM served_words w WHERE {_index_match(session, 'w')} LIMIT ?",
         _index_query(session, groups),
@@ -149,8 +147,9 @@ def _having(session: Session, who: Identity, every: Sequence[Sequence[str]]) -> 
     return {skill for (skill,) in found}
 
 
-def _remove_words(session: Session, skill: int) -> None:
-    session.run("DELETE FROM served_words WHERE rowid = ?", skill)
+def _scoped(stem: str, key: str) -> str:
+    """The word in the index for the skills of one private namespace, or with an empty key of all public ones."""
+    return f"{key[:-1]}@{stem}"  # no stem and no namespace has this character
 
 
 # What the engines do not share: FTS5 has expressions in a text, PostgreSQL has the types tsvector and tsquery.

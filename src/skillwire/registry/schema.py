@@ -6,8 +6,11 @@ byte by byte on both. What the two do not share is the index for the search and 
 - ``key`` is a namespace and a slash. Sorted by it, namespaces have the order of the paths of their skills.
 - ``served`` is derived from the other tables: one row for each skill with a ``stable`` version, with the whole
   answer as JSON. So a page of a listing reads one row for each skill. ``skillwire registry fsck`` compares it.
-- ``served_words`` has the words of the listed skills, for the search. It has the words ``@NAMESPACE`` and, if the
-  namespace is public, ``@@`` too, so that the index finds only what a caller may see.
+- ``blob`` has bytes once for each namespace that uploaded them, and not once for all. Otherwise an upload would be
+  quicker if another namespace had the same bytes, which would tell that it has them.
+- ``served_words`` has the words of the listed skills, for the search: each as it is, for administrators, and once
+  more with the namespace, or with that of all public ones. So a search never looks at words that are hidden from
+  its caller, and takes the same time whether there are any.
 - ``clock`` has one row. It counts changes, and is updated last in the transaction of a change. A sequence would
   not do: its numbers are taken in another order than that of the commits, and a reader would miss changes.
 - Triggers refuse to change what never changes. They protect against defects of this package, not against the
@@ -34,7 +37,7 @@ class _Refusal(NamedTuple):
 
 _TABLES: Final = (
     "CREATE TABLE clock (one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL)",
-    # ``bytes``: of all uploads. ``skeleton``: what namespaces that look alike have in common.
+    # ``bytes``: of all blobs. ``skeleton``: what namespaces that look alike have in common.
     "CREATE TABLE namespace (key TEXT NOT NULL PRIMARY KEY, skeleton TEXT NOT NULL UNIQUE,"
     " public INTEGER NOT NULL, reviewed INTEGER NOT NULL, max_skills INTEGER NOT NULL, max_bytes INTEGER NOT NULL,"
     " max_versions INTEGER NOT NULL, bytes INTEGER NOT NULL)",
@@ -51,16 +54,14 @@ _TABLES: Final = (
     " digest TEXT NOT NULL, manifest BLOB NOT NULL, published_at REAL NOT NULL, published_by TEXT NOT NULL,"
     " publishers TEXT NOT NULL, source TEXT NOT NULL, approved INTEGER NOT NULL, yanked TEXT, deleted TEXT,"
     " UNIQUE (skill_id, version))",
-    "CREATE TABLE blob (digest TEXT NOT NULL PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL)",
-    # A digest is known only to the namespaces that have uploaded its bytes.
-    "CREATE TABLE upload (key TEXT NOT NULL REFERENCES namespace, digest TEXT NOT NULL REFERENCES blob,"
-    " at REAL NOT NULL, PRIMARY KEY (key, digest))",
-    "CREATE INDEX upload_of_blob ON upload (digest)",
-    "CREATE INDEX upload_by_time ON upload (at)",
+    # ``at``: when the bytes were last uploaded, or asked for before an upload.
+    "CREATE TABLE blob (key TEXT NOT NULL REFERENCES namespace, digest TEXT NOT NULL, at REAL NOT NULL,"
+    " size INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, digest))",
+    "CREATE INDEX blob_by_time ON blob (at)",
     "CREATE TABLE version_file (version_id INTEGER NOT NULL REFERENCES version, path TEXT NOT NULL,"
     " key TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (version_id, path),"
-    " FOREIGN KEY (key, digest) REFERENCES upload)",
-    "CREATE INDEX version_file_of_upload ON version_file (digest, key)",
+    " FOREIGN KEY (key, digest) REFERENCES blob)",
+    "CREATE INDEX version_file_of_blob ON version_file (digest, key)",
     # All files of a version as one zip file. It is made once, so every process has the same bytes, for ever.
     "CREATE TABLE archive (version_id INTEGER NOT NULL PRIMARY KEY REFERENCES version, digest TEXT NOT NULL,"
     " data BLOB NOT NULL)",
@@ -116,7 +117,7 @@ _REFUSALS: Final = (
         "DELETE",
         "{function}EXISTS (SELECT 1 FROM version WHERE id = OLD.version_id AND deleted IS NULL)",
     ),
-    _Refusal("blob", "UPDATE OF digest, data"),
+    _Refusal("blob", "UPDATE OF key, digest, data"),
     _Refusal("archive", "UPDATE"),
     _Refusal(
         "archive",
