@@ -77,7 +77,7 @@ async def serving_app(app: ASGIApp, listener: socket.socket | None = None) -> As
     """The address of ``app``, such as ``http://127.0.0.1:40123``."""
     listener = listener or listen("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with serving_config(uvicorn.Config(app, log_level="warning", ws="none"), listener):
+    async with serving_config(uvicorn.Config(app, log_level="warning", ws="none", proxy_headers=False), listener):
         yield address
 
 

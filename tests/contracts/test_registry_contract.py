@@ -1012,6 +1012,21 @@ async def test_tokens_are_listed_for_their_subject_and_for_administrators(build:
     assert await build.store.tokens(by(replace(ADMIN, actions=frozenset({"read"})))) == []
 
 
+@pytest.mark.parametrize(
+    "limits", [{"namespace": "acme"}, {"actions": frozenset({"read"})}, {"actions": frozenset({"publish"})}]
+)
+async def test_a_limited_token_neither_shows_nor_revokes_one_that_may_do_more(
+    build: RegistryBuilder, limits: dict[str, Any]
+) -> None:
+    await build.store.put_token(by(ADA), token("wide"), "1")
+    await build.store.put_token(by(ADA), token("narrow", **limits), "2")
+    limited = by(replace(ADA, **limits))
+    assert [each.id for each in await build.store.tokens(limited)] == ["narrow"]
+    await refused(NotFoundError, "token-not-found", build.store.revoke_token(limited, "wide"))
+    await build.store.revoke_token(limited, "narrow")
+    assert await build.store.token("2", NOW) is None
+
+
 ALL = frozenset({"read", "publish", "review", "manage"})
 
 

@@ -39,6 +39,7 @@ class Replica:
     def start(self) -> None:
         """Start it."""
         command = [sys.executable, "-m", "skillwire", "registry", "--http", f"127.0.0.1:{self.port}"]
+        command += ["--proxy", "127.0.0.1"]
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "SKILLWIRE_"))}
         with (self._state / f"{self.port}.log").open("ab") as log:
             self._process = subprocess.Popen(

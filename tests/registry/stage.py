@@ -18,6 +18,7 @@ from skillwire.registry.app import Registry, RegistryOptions
 from skillwire.registry.catalog import EVERYTHING
 from skillwire.registry.client import RegistryClient
 from skillwire.registry.contract import TokenInfo
+from skillwire.registry.identity import parse_network
 from skillwire.registry.model import Actor, Identity, Namespace
 from skillwire.registry.schema import SCHEMA
 from skillwire.registry.settings import RegistrySettings
@@ -30,7 +31,7 @@ from skillwire.web.registry.site import registry_page
 from trees import skill_md
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
 
 @dataclass
@@ -81,11 +82,12 @@ class Running:
 
 @asynccontextmanager
 async def running_registry(
-    settings: RegistrySettings | None = None, place: str | None = None
+    settings: RegistrySettings | None = None, place: str | None = None, proxies: Sequence[str] = ()
 ) -> AsyncIterator[Running]:
     """A registry on SQLite in memory, or on the database at ``place``."""
     database = SqliteDatabase.memory(SCHEMA) if place is None else await open_database(place, SCHEMA)
-    options = RegistryOptions(settings or RegistrySettings(), page=registry_page)
+    networks = tuple(map(parse_network, proxies))
+    options = RegistryOptions(settings or RegistrySettings(), proxies=networks, page=registry_page)
     registry = Registry(SqlRegistryStore(database), options, wait=database.wait_for_change)
     listener = listen("127.0.0.1", 0)
     app = HttpServer(registry.web_app(), listener).app

@@ -14,6 +14,7 @@ from registry.stage import publish, refunds, running_registry
 from rotation import every_setting
 from rules import rule
 from skillwire.errors import ApprovalError, ConflictError, FormatError, NotFoundError, VerificationError
+from skillwire.registry.model import Namespace
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.skill.well_known import archive_name
@@ -167,6 +168,32 @@ async def test_in_a_reviewed_namespace_another_person_approves() -> None:
                 await rita.call("POST", where, {**body, "digest": f"sha256:{'0' * 64}"})
             await rita.call("POST", where, body)
             assert (await wire.call("skills/get", uri=REFUNDS))["skill"]["uri"] == REFUNDS
+
+
+@pytest.mark.parametrize(
+    ("proxies", "told", "logged"),
+    [
+        ([], "192.0.2.7", "127.0.0.1"),  # any client could say so
+        (["127.0.0.1"], "192.0.2.7", "192.0.2.7"),
+        (["127.0.0.0/8", "10.0.0.0/8"], "192.0.2.7, 10.1.1.1", "192.0.2.7"),
+        (["127.0.0.1"], "192.0.2.7, 10.1.1.1", "10.1.1.1"),
+        (["127.0.0.1"], "192.0.2.7, nonsense", "127.0.0.1"),
+        (["192.0.2.0/24"], "192.0.2.7", "127.0.0.1"),
+    ],
+)
+async def test_the_log_has_the_address_that_a_trusted_proxy_tells(
+    proxies: list[str], told: str, logged: str
+) -> None:
+    async with running_registry(proxies=proxies) as running:
+        await running.namespace("acme")
+        async with running.raw(await running.token("user:operator", is_admin=True)) as web:
+            settings = {"public": True, "quota": {"skills": 7}}
+            headers = {"X-Forwarded-For": told}
+            made = (await web.patch("/v1/namespaces/acme", json=settings, headers=headers)).json()
+            assert (made["quota"]["skills"], made["quota"]["versions"]) == (7, Namespace("acme").quota.versions)
+            newest = (await web.get("/v1/audit?namespace=acme")).json()["changes"][0]
+        assert newest["address"] == logged
+        assert (newest["facts"]["before"]["skills"], newest["facts"]["after"]["skills"]) == (10_000, 7)
 
 
 async def test_an_invalid_token_is_refused_at_every_door() -> None:

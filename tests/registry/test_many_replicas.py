@@ -19,7 +19,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from registry.replicas import Relay, Replica, haproxy, until_all_up
-from registry.stage import Running, operator, publish, refunds
+from registry.stage import Running, bearer, operator, publish, refunds
 from registry.test_streams import event_stream, updates
 from rules import rule
 from skillwire.errors import SkillwireError
@@ -42,6 +42,7 @@ SKILLS = [f"{namespace}/skill-{number}" for namespace in ("open", "acme") for nu
 LAST = "open/last"
 SECRETS = ("hidden", "guarded")
 PATIENCE = 120
+ELSEWHERE = "127.0.0.2"  # another client
 
 
 class Story:
@@ -276,9 +277,20 @@ async def test_with_failures_everywhere_every_answer_is_right(
             group.cancel_scope.cancel()
         print(f"\n{story.reads} reads, {story.retries} retries, {len(story.versions)} publications")
         assert story.wrong == []
+        await check_address(running, root)
         await check_everything(story, running, ada)
         for replica in replicas:
             assert "Traceback" not in replica.words
+
+
+async def check_address(running: Running, token: str) -> None:
+    """The log has the address of the client, and not that of the proxy."""
+    transport = httpx2.AsyncHTTPTransport(local_address=ELSEWHERE)
+    async with httpx2.AsyncClient(transport=transport, headers=bearer(token)) as web:
+        url = f"{running.url}/v1/namespaces/acme"
+        assert (await web.patch(url, json={"public": True}, headers={"X-Forwarded-For": "192.0.2.7"})).is_success
+    [newest] = await running.registry.store.audit(operator(), namespace="acme", limit=1)
+    assert (newest.what, newest.address) == ("namespace-changed", ELSEWHERE)
 
 
 async def check_everything(story: Story, running: Running, client: RegistryClient) -> None:

@@ -129,6 +129,29 @@ async def test_tokens_roles_and_uploads_are_no_news() -> None:
                 assert ears.heard.count(f"updated {REFUNDS}") == 1
 
 
+@every_setting
+@rule("S1")
+async def test_a_version_that_was_not_approved_makes_no_news(mode: str) -> None:
+    """Not when it is published, yanked or deleted, or its skill deprecated: to others it does not exist."""
+    pin = "skill://acme/@0.1.0/refunds/SKILL.md"
+    async with running_registry() as running:
+        await running.namespace("acme", public=True, reviewed=True)
+        await running.namespace("open", public=True)
+        version = "skills/acme/refunds/-/versions/0.1.0"
+        async with (
+            running.api(await running.token("user:operator", is_admin=True)) as ada,
+            listening(running, None, mode, [REFUNDS, pin] if mode == "auto" else []) as ears,
+        ):
+            await publish(ada, "acme/refunds", refunds())
+            await ada.call("POST", f"{version}/yank", {"reason": "wrong"})
+            await ada.call("DELETE", f"{version}/yank")
+            await ada.call("PUT", "skills/acme/refunds/-/deprecation", {"message": "moved"})
+            await ada.call("DELETE", version, {"reason": "wrong"})
+            await publish(ada, "open/last", refunds(name="last"))
+            await ears.wait_for("list")
+            assert ears.heard == ["list"]
+
+
 @rule("S1")
 async def test_what_another_process_publishes_is_heard_by_polling() -> None:
     """Another replica writes to the same database; nothing wakes this one."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from registry.stage import publish, refunds, running_registry
 from registry.test_notices import REFUNDS, listening
 from rotation import every_setting
 from rules import rule
+from skillwire.registry.app import Registry
+from skillwire.registry.schema import SCHEMA
+from skillwire.registry.store import SqlRegistryStore
+from skillwire.store.place import open_database
 
 pytestmark = pytest.mark.anyio
 
@@ -29,3 +34,44 @@ async def test_what_one_replica_publishes_the_other_serves_and_tells(mode: str, 
                 assert found["skill"]["frontmatter"]["name"] == "refunds"
             async with other.mcp(mode=mode) as stranger:
                 assert (await stranger.call("skills/list"))["skills"] == []
+
+
+class Tidied(SqlRegistryStore):
+    """A store that tells when it is tidied."""
+
+    times = 0
+
+    async def tidy(self, now: float) -> int:
+        done = await super().tidy(now)
+        self.times += 1
+        return done
+
+
+async def test_one_replica_tidies_until_it_ends_and_then_the_other_does(postgres_url: str) -> None:
+    databases = [await open_database(postgres_url, SCHEMA) for _ in range(2)]
+    first, second = map(Tidied, databases)
+    one, other = (Registry(store, hold=each.hold) for store, each in zip((first, second), databases, strict=True))
+    async with anyio.create_task_group() as group:
+        owner = anyio.CancelScope()
+
+        async def own() -> None:
+            with owner:
+                await one.tidy()
+
+        with anyio.fail_after(60):
+            group.start_soon(own)
+            while not first.times:  # noqa: ASYNC110 - the store under test sets no event
+                await anyio.sleep(0.01)
+            group.start_soon(other.tidy)
+            refused = "SELECT 1 FROM pg_stat_activity WHERE query = 'ROLLBACK' AND datname = current_database()"
+            # Until the other one has asked for the lock, in vain.
+            while not await databases[0].rows(refused):  # noqa: ASYNC110 - another session cannot set an event
+                await anyio.sleep(0.01)
+            assert second.times == 0
+            owner.cancel()
+            while not second.times:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+    assert first.times == 1
+    for store in (first, second):
+        await store.close()

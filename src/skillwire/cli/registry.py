@@ -20,6 +20,7 @@ from skillwire.cli.command import (
     Noun,
     flag,
     option,
+    repeated,
     run_async,
     silence_libraries,
     verb,
@@ -47,6 +48,9 @@ DATABASE = option(
     option("--http", default="8000", metavar="[HOST:]PORT", help="where to listen (default: 127.0.0.1:8000)"),
     option("--public-url", metavar="URL", help="the address that clients use, if it differs"),
     option("--settings", type=FILE, metavar="FILE", help="issuers of web tokens, and administrators"),
+    repeated(
+        "--proxy", metavar="ADDRESS", help="believe the X-Forwarded-For of this proxy, for the log (repeatable)"
+    ),
     option("--name", default="skillwire", help="the name of the server"),
     flag("--access-log", help="print a line of JSON to stderr for each request"),
     STATE,
@@ -79,10 +83,17 @@ async def _serve_http(
 ) -> None:
     from skillwire.bootstrap import open_registry
     from skillwire.registry.app import RegistryOptions, make_administrator
+    from skillwire.registry.identity import parse_network
     from skillwire.server.http import HttpServer, listen
     from skillwire.web.registry.site import registry_page
 
-    options = RegistryOptions(settings, arguments.name, public_url=arguments.public_url, page=registry_page)
+    options = RegistryOptions(
+        settings,
+        arguments.name,
+        public_url=arguments.public_url,
+        proxies=tuple(map(parse_network, arguments.proxy)),
+        page=registry_page,
+    )
     with listen(*address) as listener:
         async with open_registry(arguments.database, folder_of(arguments), options) as registry:
             token = None if settings.admins else await make_administrator(registry.store, only_first=True)

@@ -65,12 +65,18 @@ def _login(arguments: Arguments, printer: Printer) -> None:
     argument("namespace", "[NAMESPACE]", "the one to create or change", required=False),
     option("--public/--private", "public", default=None, help="visible without a token, or only with a role"),
     option("--review/--no-review", "reviewed", default=None, help="whether another person approves each release"),
+    repeated(
+        "--quota",
+        metavar="WHAT=NUMBER",
+        help="at most so many skills, versions (of a skill) or bytes (repeatable; for administrators)",
+    ),
     *REGISTRY_OPTIONS,
     within=run_with_registry,
     examples="""\
   skillwire registry namespace                        what you may see
   skillwire registry namespace acme --public          create it, or make it public
   skillwire registry namespace payments --review      releases wait for 'skillwire registry reviews'
+  skillwire registry namespace payments --quota skills=50 --quota bytes=1000000000
 """,
 )
 async def _namespace(client: RegistryClient, arguments: Arguments, printer: Printer) -> None:
@@ -87,6 +93,8 @@ async def _namespace(client: RegistryClient, arguments: Arguments, printer: Prin
             printer.talk(counted(len(rows), "namespace"))
         return
     body = {name: getattr(arguments, name) for name in ("public", "reviewed")}
+    if arguments.quota:
+        body["quota"] = dict(map(_quota, arguments.quota))
     is_known = any(each["name"] == arguments.namespace for each in found)
     method = "PATCH" if is_known else "PUT"
     made = await client.call(method, f"namespaces/{quote(arguments.namespace)}", body, repeats=is_known)
@@ -94,6 +102,14 @@ async def _namespace(client: RegistryClient, arguments: Arguments, printer: Prin
         f"{'changed' if is_known else 'created'} {line(made['name'])}: {'public' if made['public'] else 'private'}"
     )
     printer.result(made, words + (", reviewed" if made["reviewed"] else ""))
+
+
+def _quota(text: str) -> tuple[str, int]:
+    what, _, number = text.partition("=")
+    if what not in ("skills", "versions", "bytes") or not (number.isascii() and number.isdigit()):
+        hint = "write --quota skills=50, --quota versions=100 or --quota bytes=1000000000"
+        raise FormatError("argument-invalid", f"{text!r:.80} is not a quota", hint)
+    return what, int(number)
 
 
 @verb(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from skillwire.registry.contract import AuditLine, TokenInfo, TrustedPublisher
-    from skillwire.registry.model import Action, Actor, Identity, Namespace, Role
+    from skillwire.registry.model import Actor, Identity, Namespace, Role
     from skillwire.store.database import Session
 
 TOKEN_USE_SECONDS: Final = 3600.0
@@ -156,7 +156,7 @@ def put_token(session: Session, actor: Actor, token: TokenInfo, secret_digest: s
 
 
 def tokens(session: Session, actor: Actor) -> list[TokenInfo]:
-    """The tokens of the actor; all tokens for administrators."""
+    """The tokens of the actor that may do no more than this one; all tokens for administrators."""
     if _manages_all(actor.identity):
         found = session.rows(f"SELECT {records.TOKEN_COLUMNS} FROM token ORDER BY created_at, id")
         return [records.token_from_row(*row) for row in found]
@@ -166,7 +166,8 @@ def tokens(session: Session, actor: Actor) -> list[TokenInfo]:
         " ORDER BY created_at, id",
         *own,
     )
-    return [records.token_from_row(*row) for row in found]
+    known = (records.token_from_row(*row) for row in found)
+    return [each for each in known if _is_within(actor.identity, each)]
 
 
 def revoke_token(session: Session, actor: Actor, token: str) -> None:
@@ -318,16 +319,18 @@ def _check_token(session: Session, who: Identity, token: TokenInfo) -> None:
         raise forbidden(f"to make a token for {token.subject}", hint)
     if token.is_admin:
         raise forbidden("to make a token for an administrator", hint)
-    if who.namespace is not None and token.namespace != who.namespace:
-        raise forbidden("to make a token that is limited less than yours", f"limit it to {who.namespace}")
-    if who.actions is not None and not _within(token.actions, who.actions):
-        raise forbidden("to make a token that is limited less than yours", "limit it to your actions")
+    if not _is_within(who, token):
+        where = "your actions" if who.namespace is None else f"{who.namespace}, and to your actions"
+        raise forbidden("to make a token that is limited less than yours", f"limit it to {where}")
     if who.expires_at is not None and (token.expires_at is None or token.expires_at > who.expires_at):
         raise forbidden("to make a token that lives longer than yours", "let it end earlier")
 
 
-def _within(actions: frozenset[Action] | None, limit: frozenset[Action]) -> bool:
-    return actions is not None and actions <= limit | {"read"}
+def _is_within(who: Identity, token: TokenInfo) -> bool:
+    """Whether a token is limited as much as the one that the caller uses."""
+    if who.namespace not in (None, token.namespace):
+        return False
+    return who.actions is None or (token.actions is not None and token.actions <= who.actions | {"read"})
 
 
 def _record_token(session: Session, actor: Actor, what: str, token: TokenInfo) -> None:

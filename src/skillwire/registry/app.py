@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from skillwire.registry.api.routes import RegistryApi
 from skillwire.registry.api.skills import LARGEST_BLOB
 from skillwire.registry.catalog import EVERYTHING, Changes, RegistryCatalog, RegistryViews
 from skillwire.registry.documents import TokenBody
-from skillwire.registry.identity import Identities, IdentityLayer, current_identity
+from skillwire.registry.identity import Identities, IdentityLayer, Network, current_identity
 from skillwire.registry.model import Actor
 from skillwire.registry.settings import RegistrySettings
 from skillwire.registry.streams import TokenStreams
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _READY_SECONDS = 5.0
 _TIDY_SECONDS = 3600.0
+_AGAIN_SECONDS = 10.0
 
 log = logging.getLogger("skillwire.registry")
 
@@ -55,6 +57,7 @@ class RegistryOptions:
     instructions: str | None = None
     public_url: str | None = None
     page_size: int = 100
+    proxies: tuple[Network, ...] = ()  # whose X-Forwarded-For is believed
     page: Callable[[Registry], PageMaker] | None = None
     doors: Callable[[Registry], Sequence[Route]] = lambda _: ()
 
@@ -62,8 +65,8 @@ class RegistryOptions:
 class Registry:
     """The parts of a registry, around its store.
 
-    ``wait`` returns when the database may have changed. ``hold`` lets one process at a time do work that only one
-    should do.
+    ``wait`` returns when the database may have changed. ``hold`` lets one process do the work that only one should
+    do, until it ends; then another one gets in.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class Registry:
         options: RegistryOptions | None = None,
         *,
         wait: Callable[[float], Awaitable[object]] | None = None,
-        hold: Callable[[str], AbstractAsyncContextManager[None]] | None = None,
+        hold: Callable[[str], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
         self.store = store
         self.options = options or RegistryOptions()
@@ -100,7 +103,7 @@ class Registry:
             page=None if options.page is None else options.page(self),
             views=self.views,
             door=Door(
-                lambda app: IdentityLayer(app, self.identities, self.streams),
+                lambda app: IdentityLayer(app, self.identities, self.streams, options.proxies),
                 [*api.routes(), *well_known.routes(), *options.doors(self)],
                 self.is_ready,
             ),
@@ -117,17 +120,19 @@ class Registry:
         return False
 
     async def tidy(self) -> None:
-        """Remove unused uploads and expired tokens every hour, in one of the processes, until cancelled."""
+        """Remove unused uploads and expired tokens every hour, until cancelled.
+
+        One process does it for all replicas, as long as it lives and has its connection to the database.
+        """
         while True:
             try:
-                if self._hold is None:
-                    await self.store.tidy(time.time())
-                else:
-                    async with self._hold("registry-tidy"):
+                async with self._hold("registry-tidy"):
+                    while True:
                         await self.store.tidy(time.time())
+                        await anyio.sleep(_TIDY_SECONDS)
             except SkillwireError as error:
                 log.warning("unused uploads were not removed: %s", error.message)
-            await anyio.sleep(_TIDY_SECONDS)
+            await anyio.sleep(_AGAIN_SECONDS)
 
 
 async def make_administrator(store: RegistryStore, *, only_first: bool) -> str | None:

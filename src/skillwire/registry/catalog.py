@@ -63,6 +63,7 @@ _SEEN = frozenset(
         "deprecated", "undeprecated", "listed", "unlisted",
     }
 )  # fmt: skip
+_REMOVING = frozenset({"channel-removed", "yanked", "deleted"})
 
 log = logging.getLogger("skillwire.registry")
 
@@ -285,9 +286,15 @@ class Changes:
         """The URIs of what changed: those that are served now, and those that are not any more."""
         changed: set[str] = set()
         removed: set[str] = set()
-        for ref in {ref for line in lines for ref in _changed_refs(line)}:
-            release = await self._store.release(EVERYTHING, ref)
-            (removed if release is None else changed).add(skill_md_uri(ref.served_path))
+        refs: dict[SkillRef, bool] = {}
+        for line in lines:
+            for ref in _changed_refs(line):
+                refs[ref] = refs.get(ref, False) or line.what in _REMOVING
+        for ref, may_be_gone in refs.items():
+            if await self._store.release(EVERYTHING, ref) is not None:
+                changed.add(skill_md_uri(ref.served_path))
+            elif may_be_gone:  # otherwise it was not served before either
+                removed.add(skill_md_uri(ref.served_path))
         return Change(changed=frozenset(changed), removed=frozenset(removed))
 
 
@@ -313,10 +320,11 @@ def entry_of(release: Release, ref: SkillRef) -> SkillEntry:
 def _changed_refs(line: AuditLine) -> Iterator[SkillRef]:
     """What looks different after a change: the version, and the channels that moved.
 
-    A version that no channel got changes nothing for others, and in a reviewed namespace they may not see it yet.
+    A version that no channel got changes nothing for others, and to them one that was not approved does not exist.
     """
     facts = line.facts
-    if line.what not in _SEEN or (line.what == "published" and not facts.get("moved")):
+    is_hidden = facts.get("approved") is False or (line.what == "published" and not facts.get("moved"))
+    if line.what not in _SEEN or is_hidden:
         return
     if line.version:
         yield SkillRef(line.path, version=line.version)

@@ -330,7 +330,7 @@ class RegistryStore(ABC):
 
     @abstractmethod
     async def tokens(self, actor: Actor) -> Sequence[TokenInfo]:
-        """The tokens of the actor; all tokens for administrators."""
+        """The tokens of the actor that may do no more than the one in use; all tokens for administrators."""
 
     @abstractmethod
     async def revoke_token(self, actor: Actor, token: str) -> None:

@@ -35,11 +35,11 @@ class Body(BaseModel):
 
 
 class QuotaBody(Body):
-    """The limits of a namespace."""
+    """The limits of a namespace. What is missing keeps its value."""
 
-    skills: Annotated[int, Field(ge=0, le=10_000_000)]
-    bytes: Annotated[int, Field(ge=0, le=1 << 50)]
-    versions: Annotated[int, Field(ge=0, le=1_000_000)]
+    skills: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    bytes: Annotated[int, Field(ge=0, le=1 << 50)] | None = None
+    versions: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
 
 
 class NamespaceBody(Body):

@@ -13,10 +13,11 @@ eras, the pages and the API see the same caller. Event streams end with their to
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import re
 import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from mcp.server.auth.middleware.auth_context import auth_context_var, get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -30,7 +31,7 @@ from skillwire.registry.settings import RegistrySettings
 from skillwire.server.access import JwtChecker, JwtSettings, digest_token
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from skillwire.registry.settings import Issuer
     from skillwire.registry.streams import TokenStreams
 
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 TOKEN_PREFIX: Final = "skw_"  # noqa: S105 - not a secret
 _MOST_GROUPS = 1_000
 _SUBJECT = re.compile(r"user:[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,98}[A-Za-z0-9])?\Z")
@@ -127,18 +129,27 @@ class Identities:
 
 
 class IdentityLayer:
-    """Wraps an application: every request has the identity of its token."""
+    """Wraps an application: every request has the identity of its token, and the address of its client.
 
-    def __init__(self, app: ASGIApp, identities: Identities, streams: TokenStreams) -> None:
+    Behind one of ``proxies`` the address is the one in ``X-Forwarded-For``. A header of others is not read: it
+    could name any address, and the audit log has it.
+    """
+
+    def __init__(
+        self, app: ASGIApp, identities: Identities, streams: TokenStreams, proxies: Collection[Network] = ()
+    ) -> None:
         self._app = app
         self._identities = identities
         self._streams = streams
+        self._proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._proxies:
+            scope = {**scope, "client": _client_of(scope, self._proxies)}
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         holder: RegistryToken | None = None
         if given:
@@ -163,6 +174,30 @@ class IdentityLayer:
             await _unavailable(error)(scope, receive, send)
         finally:
             auth_context_var.reset(before)
+
+
+def parse_network(text: str) -> Network:
+    """An address, or a network such as ``10.0.0.0/8``."""
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise FormatError(
+            "argument-invalid", f"{text!r:.100} is not an address of a proxy", "write 127.0.0.1 or 10.0.0.0/8"
+        ) from error
+
+
+def _client_of(scope: Scope, proxies: Collection[Network]) -> tuple[str, int] | None:
+    """The client of a request: the last address, from the connection back, that is not that of a proxy."""
+    client: tuple[str, int] | None = scope.get("client")
+    told = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1")
+    for text in reversed(told.split(",")):
+        try:
+            if client is None or not any(ipaddress.ip_address(client[0]) in each for each in proxies):
+                break
+            client = str(ipaddress.ip_address(text.strip())), 0
+        except ValueError:  # not an address: the proxy before it is the last that is known
+            break
+    return client
 
 
 def error_body(error: SkillwireError) -> dict[str, Any]:

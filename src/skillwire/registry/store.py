@@ -184,7 +184,7 @@ class SqlRegistryStore(RegistryStore):
         await self._database.write(lambda session: administration.put_token(session, actor, token, secret_digest))
 
     async def tokens(self, actor: Actor) -> Sequence[TokenInfo]:
-        """The tokens of the actor; all tokens for administrators."""
+        """The tokens of the actor that may do no more than the one in use; all tokens for administrators."""
         return await self._database.read(lambda session: administration.tokens(session, actor))
 
     async def revoke_token(self, actor: Actor, token: str) -> None:
@@ -257,7 +257,7 @@ class SqlRegistryStore(RegistryStore):
 
     async def check(self) -> AsyncIterator[Fault]:
         """Hash every blob again and check every reference (``skillwire registry fsck``)."""
-        for part in (integrity.blobs, integrity.uploads, integrity.skills, integrity.served):
+        for part in (integrity.blobs, integrity.namespaces, integrity.skills, integrity.served):
             after: str | None = ""
             while after is not None:
                 faults, after = await self._database.read(lambda session, part=part, at=after: part(session, at))

@@ -176,8 +176,9 @@ def yank(session: Session, actor: Actor, path: str, version: str, reason: str | 
     session.run("UPDATE version SET yanked = ? WHERE id = ?", reason, line.id)
     moved = {} if reason is None else _leave(session, skill, line)
     refresh(session, skill.id)
+    facts: dict[str, Any] = {"reason": reason, "before": line.yanked, "channels": moved}
     what = "unyanked" if reason is None else "yanked"
-    changes.record(session, actor, what, path, version, reason=reason, before=line.yanked, channels=moved)
+    changes.record(session, actor, what, path, line.version, approved=bool(line.approved), **facts)
 
 
 def delete(session: Session, actor: Actor, path: str, version: str, reason: str) -> None:
@@ -199,7 +200,8 @@ def delete(session: Session, actor: Actor, path: str, version: str, reason: str)
     session.run("DELETE FROM archive WHERE version_id = ?", line.id)
     uploads.remove_unused(session, skill.key, [digest for (digest,) in files])
     refresh(session, skill.id)
-    changes.record(session, actor, "deleted", path, number, reason=reason, digest=line.digest, channels=moved)
+    facts: dict[str, Any] = {"reason": reason, "digest": line.digest, "channels": moved}
+    changes.record(session, actor, "deleted", path, number, approved=bool(line.approved), **facts)
 
 
 def deprecate(session: Session, actor: Actor, path: str, message: str | None, instead: str | None) -> None:
@@ -391,7 +393,8 @@ def _pack(session: Session, line: _Line, manifest: Manifest) -> None:
     if sum(file.size for file in manifest.files) > DEFAULT_LIMITS.max_archive_bytes:
         return
     found = session.rows(
-        "SELECT f.path, b.data FROM version_file f JOIN blob b ON b.digest = f.digest WHERE f.version_id = ?",
+        "SELECT f.path, b.data FROM version_file f JOIN blob b ON b.key = f.key AND b.digest = f.digest"
+        " WHERE f.version_id = ?",
         line.id,
     )
     executables = {file.path for file in manifest.files if file.executable}

@@ -9,7 +9,7 @@ from skillwire.errors import FormatError, NotFoundError
 from skillwire.registry import documents as docs
 from skillwire.registry.api.call import MOST_LINES, Answer, Call, Operation
 from skillwire.registry.contract import TrustedPublisher
-from skillwire.registry.model import Namespace, Quota, parse_principal
+from skillwire.registry.model import Namespace, parse_principal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,9 @@ async def _namespace(call: Call) -> Namespace:
 
 
 def _changed(namespace: Namespace, body: docs.NamespaceBody) -> Namespace:
-    quota = namespace.quota if body.quota is None else Quota(**body.quota.model_dump())
+    quota = namespace.quota
+    if body.quota is not None:
+        quota = replace(quota, **body.quota.model_dump(exclude_none=True))
     return replace(
         namespace,
         public=namespace.public if body.public is None else body.public,
