@@ -385,8 +385,8 @@ APPROVALS = [
         "tests/gateway/test_approval_gate.py",
         (
             "policy-approves-any-content",
-            "return ApprovedContent(label, path, fingerprint) in self.approved",
-            "return any((each.upstream, each.path) == (label, path) for each in self.approved)",
+            "(each.upstream, each.path, each.fingerprint) == (label, path, fingerprint)",
+            "(each.upstream, each.path) == (label, path)",
         ),
     ),
     *rows(

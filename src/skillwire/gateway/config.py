@@ -40,10 +40,12 @@ import tomllib
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from skillwire.catalog.git_source import is_git_source
-from skillwire.client.dialects import DIALECT_NAMES
+from skillwire.client.dialects import DialectName  # noqa: TC001 - pydantic reads it when the program runs
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.host.state import git_entry, is_label, label_for, labelled_servers
@@ -54,27 +56,59 @@ from skillwire.store.place import without_password, without_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pydantic_core import ErrorDetails
+
 _MAX_POLICY_BYTES = 1024 * 1024
-Mode: TypeAlias = Literal["observe", "admit"]
 _MAX_COUNT = 2**40
 _SERVER_KEYS = ("materialize", "dialect", "max-bytes", "max-skills", "max-file-bytes", "timeout")
+_NUMBER = "it is not a number, or too small or too large", "write a number without quotes"
+_LIST = "it is not a list", "write it in square brackets"
+_MISTAKES = {  # by the type of an error of pydantic: the problem and the hint
+    "missing": ("it is missing", "add it"),
+    "bool_type": ("it is neither true nor false", "write true or false, without quotes"),
+    "int_type": _NUMBER,
+    "float_type": _NUMBER,
+    "greater_than": _NUMBER,
+    "greater_than_equal": _NUMBER,
+    "less_than_equal": _NUMBER,
+    "tuple_type": _LIST,
+    "frozen_set_type": _LIST,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamPolicy:
+def _must(is_valid: Callable[[str], bool]) -> AfterValidator:
+    def check(text: str) -> str:
+        if not is_valid(text):
+            raise ValueError
+        return text
+
+    return AfterValidator(check)
+
+
+# Without ``Strict`` pydantic would take texts and truth values for numbers.
+_Line: TypeAlias = Annotated[str, _must(lambda text: bool(text.strip()) and text.isprintable())]
+_Lines: TypeAlias = tuple[_Line, ...]
+_Count: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=_MAX_COUNT)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
+
+
+class UpstreamPolicy(_Part):
     """The settings of one upstream. ``None`` means the default limit."""
 
-    skills: tuple[str, ...] = ("*",)
-    deny: tuple[str, ...] = ()
-    materialize: tuple[str, ...] = ()
-    folder: str | None = None
-    git: str | None = None
-    enabled: bool = True
-    dialect: str | None = None
-    max_bytes: int | None = None
-    max_skills: int | None = None
-    max_file_bytes: int | None = None
-    timeout: float | None = None
+    skills: _Lines = ("*",)
+    deny: _Lines = ()
+    materialize: _Lines = ()
+    folder: _Line | None = None
+    git: _Line | None = None
+    enabled: Annotated[bool, Strict()] = True
+    dialect: DialectName | None = None
+    max_bytes: _Count | None = None
+    max_skills: _Count | None = None
+    max_file_bytes: _Count | None = None
+    timeout: Annotated[float, Strict(), Field(gt=0, le=3600)] | None = None
 
     def check_folder(self, label: str) -> None:
         """``FormatError`` if a key has no effect on a folder: an operator could rely on such a limit."""
@@ -89,34 +123,31 @@ class UpstreamPolicy:
 DEFAULT_UPSTREAM = UpstreamPolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedContent:
+class ApprovedContent(_Part):
     """An approval in the policy: one content of one skill of one upstream."""
 
-    upstream: str
-    path: str
-    fingerprint: str
+    upstream: _Line
+    path: _Line
+    fingerprint: Annotated[str, _must(is_digest)]
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedSkills:
+class DeniedSkills(_Part):
     """Skills that are never served: globs over labels and paths."""
 
-    upstream: str
-    path: str
+    path: _Line
+    upstream: _Line = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayPolicy:
+class GatewayPolicy(_Part):
     """The whole file. With the defaults every skill is served and logged."""
 
-    mode: Mode = "observe"
-    servers: str | None = None
-    read_only: bool = False
-    approvers: frozenset[str] = frozenset()
-    upstreams: Mapping[str, UpstreamPolicy] = field(default_factory=dict[str, UpstreamPolicy])
-    approved: frozenset[ApprovedContent] = frozenset()
-    denied: tuple[DeniedSkills, ...] = ()
+    mode: Literal["observe", "admit"] = "observe"
+    servers: _Line | None = None
+    read_only: Annotated[bool, Strict()] = False
+    approvers: frozenset[_Line] = frozenset()
+    upstreams: dict[str, UpstreamPolicy] = Field(default_factory=dict, alias="upstream")
+    approved: tuple[ApprovedContent, ...] = ()
+    denied: tuple[DeniedSkills, ...] = Field(default=(), alias="deny")
 
     def upstream(self, label: str) -> UpstreamPolicy:
         """The settings of one upstream; the defaults if the file does not name it."""
@@ -136,7 +167,16 @@ class GatewayPolicy:
 
     def is_approved(self, label: str, path: str, fingerprint: str) -> bool:
         """Whether the policy approves that content."""
-        return ApprovedContent(label, path, fingerprint) in self.approved
+        return any(
+            (each.upstream, each.path, each.fingerprint) == (label, path, fingerprint) for each in self.approved
+        )
+
+
+_TABLES: dict[str | int, type[_Part]] = {
+    "upstream": UpstreamPolicy,
+    "approved": ApprovedContent,
+    "deny": DeniedSkills,
+}
 
 
 def _matches(globs: Iterable[str], path: str) -> bool:
@@ -146,61 +186,52 @@ def _matches(globs: Iterable[str], path: str) -> bool:
 def parse_policy(text: str) -> GatewayPolicy:
     """The policy in the text of a ``gateway.toml``."""
     try:
-        document = tomllib.loads(text)
+        policy = GatewayPolicy.model_validate(tomllib.loads(text))
+    except ValidationError as error:
+        raise _mistake(error.errors(include_url=False)[0]) from error
     except tomllib.TOMLDecodeError as error:
         raise _invalid(
             f"the file is not TOML: {error!s:.200}", "see docs/how-to/gateway.md for an example"
         ) from error
-    table = _Table(document, "")
-    mode = table.take("mode", _one_of("observe", "admit"), "observe")
-    servers = table.take("servers", _text, None)
-    read_only = table.take("read-only", _boolean, False)
-    approvers = frozenset(table.take("approvers", _texts, ()))
-    upstreams = {label: _upstream(label, value) for label, value in table.take("upstream", _mapping, {}).items()}
-    approved = frozenset(_approved(item) for item in table.tables("approved"))
-    denied = tuple(_denied(item) for item in table.tables("deny"))
-    table.end()
-    return GatewayPolicy(cast("Mode", mode), servers, read_only, approvers, upstreams, approved, denied)
-
-
-def _upstream(label: str, value: object) -> UpstreamPolicy:
-    where = f"upstream.{label:.80}"
-    if not is_label(label):
-        raise _invalid(f"[{where}]: {label!r:.80} cannot be a label", "use 1 to 64 letters, digits, - _ .")
-    table = _Table(_mapping(value, where), f"{where}.")
-    policy = UpstreamPolicy(
-        skills=table.take("skills", _texts, ("*",)),
-        deny=table.take("deny", _texts, ()),
-        materialize=table.take("materialize", _texts, ()),
-        folder=table.take("folder", _text, None),
-        git=table.take("git", _text, None),
-        enabled=table.take("enabled", _boolean, True),
-        dialect=table.take("dialect", _one_of(*DIALECT_NAMES), None),
-        max_bytes=table.take("max-bytes", _count, None),
-        max_skills=table.take("max-skills", _count, None),
-        max_file_bytes=table.take("max-file-bytes", _count, None),
-        timeout=table.take("timeout", _seconds, None),
-    )
-    table.end()
-    if policy.git is not None and (policy.folder is not None or policy.dialect is not None or policy.materialize):
-        raise _invalid(
-            f"'{where}' has 'git', so 'folder', 'dialect' and 'materialize' have no effect", "remove them"
-        )
+    for label, each in policy.upstreams.items():
+        where = f"upstream.{label:.80}"
+        if not is_label(label):
+            raise _invalid(f"[{where}]: {label!r:.80} cannot be a label", "use 1 to 64 letters, digits, - _ .")
+        if each.git is not None and (each.folder is not None or each.dialect is not None or each.materialize):
+            raise _invalid(
+                f"'{where}' has 'git', so 'folder', 'dialect' and 'materialize' have no effect", "remove them"
+            )
     return policy
 
 
-def _approved(table: _Table) -> ApprovedContent:
-    approved = ApprovedContent(
-        table.need("upstream", _text), table.need("path", _text), table.need("fingerprint", _fingerprint)
-    )
-    table.end()
-    return approved
+def _mistake(error: ErrorDetails) -> FormatError:
+    """The error of pydantic in our words, with the name of the key as in the file."""
+    kind, [first, *rest] = error["type"], error["loc"]
+    if kind == "model_type" and rest and isinstance(rest[-1], int):
+        rest.pop()  # one mistake in all items: they are not tables
+    key = str(first) + "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part:.80}" for part in rest)
+    problem, hint = _MISTAKES.get(kind, ("it is not a line of text", f'write {key.rpartition(".")[2]} = "…"'))
+    if kind == "literal_error":
+        problem = f"it is {error['input']!r:.80}"
+        hint = "allowed: " + str(error.get("ctx", {})["expected"]).replace(" or ", ", ").replace("'", "")
+    elif kind == "extra_forbidden":
+        table = _TABLES[first] if rest else GatewayPolicy
+        known = (each.alias or "" for each in table.model_fields.values())
+        problem, hint = "this key is unknown", f"known keys: {', '.join(sorted(known))}"
+    elif key in ("approved", "deny"):
+        problem, hint = "it is not a list of tables", f"write [[{key}]] above each"
+    elif kind in ("model_type", "dict_type"):
+        problem, hint = "it is not a table", f"write [{key}]"
+    elif key.endswith(".fingerprint") and kind == "value_error":
+        problem, hint = (
+            "it is not a fingerprint",
+            "write sha256: and 64 hex digits, from 'skillwire approvals show'",
+        )
+    return _invalid(f"'{key}': {problem}", hint)
 
 
-def _denied(table: _Table) -> DeniedSkills:
-    denied = DeniedSkills(table.take("upstream", _text, "*"), table.need("path", _text))
-    table.end()
-    return denied
+def _invalid(message: str, hint: str) -> FormatError:
+    return FormatError("policy-invalid", message, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,102 +393,3 @@ def _check_server(label: str, entry: Mapping[str, Any]) -> None:
 
 def _duplicate(label: str, message: str) -> FormatError:
     return FormatError("label-duplicate", f"{message}: {label!r}", "rename one of them", rule="O1")
-
-
-# Values of the policy
-
-
-class _Table:
-    """A table whose keys are taken one by one; ``end`` refuses the remaining ones."""
-
-    def __init__(self, values: Mapping[str, Any], where: str) -> None:
-        self._values = dict(values)
-        self._where = where
-        self._known: list[str] = []
-
-    def take(self, key: str, check: Callable[[object, str], Any], default: Any) -> Any:
-        self._known.append(key)
-        return check(self._values.pop(key), self._where + key) if key in self._values else default
-
-    def need(self, key: str, check: Callable[[object, str], Any]) -> Any:
-        if key not in self._values:
-            raise _invalid(f"'{self._where}{key}' is missing", "add it")
-        return self.take(key, check, None)
-
-    def tables(self, key: str) -> list[_Table]:
-        items = self.take(key, _tables, [])
-        return [_Table(item, f"{key}[{number}].") for number, item in enumerate(items, 1)]
-
-    def end(self) -> None:
-        if self._values:
-            unknown = ", ".join(f"'{self._where}{key:.80}'" for key in sorted(self._values)[:5])
-            raise _invalid(f"unknown key {unknown}", f"known keys: {', '.join(sorted(self._known))}")
-
-
-def _text(value: object, key: str) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise _invalid(f"'{key}' is not a line of text", f'write {key.rpartition(".")[2]} = "…"')
-    return value
-
-
-def _boolean(value: object, key: str) -> bool:
-    if not isinstance(value, bool):
-        raise _invalid(f"'{key}' is neither true nor false", "write true or false, without quotes")
-    return value
-
-
-def _count(value: object, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MAX_COUNT:
-        raise _invalid(f"'{key}' is not a whole number from 1 to {_MAX_COUNT}", "write a number without quotes")
-    return value
-
-
-def _seconds(value: object, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3600:
-        raise _invalid(f"'{key}' is not a number of seconds up to 3600", "write a number without quotes")
-    return float(value)
-
-
-def _texts(value: object, key: str) -> tuple[str, ...]:
-    items = _list(value, key)
-    return tuple(_text(item, f"{key}[{number}]") for number, item in enumerate(items, 1))
-
-
-def _fingerprint(value: object, key: str) -> str:
-    if not isinstance(value, str) or not is_digest(value):
-        raise _invalid(
-            f"'{key}' is not a fingerprint",
-            "write sha256: and 64 hex digits, from 'skillwire approvals show'",
-        )
-    return value
-
-
-def _one_of(*words: str) -> Callable[[object, str], str]:
-    def check(value: object, key: str) -> str:
-        if value not in words:
-            raise _invalid(f"'{key}' is {value!r:.80}", f"allowed: {', '.join(words)}")
-        return cast("str", value)
-
-    return check
-
-
-def _list(value: object, key: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _invalid(f"'{key}' is not a list", "write it in square brackets")
-    return cast("list[Any]", value)
-
-
-def _tables(value: object, key: str) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in cast("list[object]", value)):
-        raise _invalid(f"'{key}' is not a list of tables", f"write [[{key}]] above each")
-    return cast("list[dict[str, Any]]", value)
-
-
-def _mapping(value: object, key: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _invalid(f"'{key}' is not a table", f"write [{key}]")
-    return cast("dict[str, Any]", value)
-
-
-def _invalid(message: str, hint: str) -> FormatError:
-    return FormatError("policy-invalid", message, hint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.client.dialects import DialectName
     from skillwire.gateway.config import GatewayPolicy, Plan
     from skillwire.server.access import Access
     from skillwire.server.dialect import ServedSkills
@@ -288,9 +287,12 @@ class _Builder:
             max_file_bytes=settings.max_file_bytes or limits.max_file_bytes,
             max_call_seconds=settings.timeout or limits.max_call_seconds,
         )
-        dialect = cast("DialectName | None", settings.dialect)
         link = ServerLink(
-            label, self._plan.servers[label], limits=limits, dialect=dialect, max_skills=settings.max_skills
+            label,
+            self._plan.servers[label],
+            limits=limits,
+            dialect=settings.dialect,
+            max_skills=settings.max_skills,
         )
         remote = RemoteCatalog(
             link,

@@ -56,7 +56,7 @@ def test_every_key_is_read() -> None:
     assert acme.dialect == "index"
     assert policy.upstream("mine").folder == "./skills"
     assert not policy.upstream("off").enabled
-    assert policy.approved == {ApprovedContent("acme", "billing/refunds", PRINT)}
+    assert policy.approved == (ApprovedContent(upstream="acme", path="billing/refunds", fingerprint=PRINT),)
 
 
 @pytest.mark.parametrize(
