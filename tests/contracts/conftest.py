@@ -16,13 +16,11 @@ from model_store import ModelStore
 from skillwire import ArchiveCatalog, CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, Skill
 from skillwire.catalog.files import FilesCatalog
 from skillwire.catalog.git import GitCatalog
-from skillwire.catalog.uri_map import UriMap
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.connect import connect
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
-from skillwire.gateway.approval_gate import Admission, ApprovalGate
-from skillwire.gateway.approval_view import ApprovalView
+from skillwire.gateway.approval_gate import Admission, ApprovalGate, ApprovalView
 from skillwire.gateway.audit_log import AuditLog
 from skillwire.gateway.config import Plan
 from skillwire.gateway.upstream import prepare_entry
@@ -249,11 +247,8 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
     def around(catalog: RemoteCatalog) -> Catalog:
         store = Store.memory()
 
-        def uri_map() -> UriMap:
-            return UriMap(home="skill")
-
         approvals = Approvals(store, Policy(), cannot_ask)
-        admission = Admission("acme", Plan(), ApprovalView(store), approvals, uri_map=uri_map)
+        admission = Admission("acme", Plan(), ApprovalView(store), approvals, catalog)
         return ApprovalGate(catalog, admission, AuditLog(store))
 
     return of_upstream(tmp_path, around)

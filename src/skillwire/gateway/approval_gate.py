@@ -47,7 +47,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.gateway.approval_queue import content_name
-from skillwire.gateway.upstream import SNAPSHOT
+from skillwire.gateway.upstream import SNAPSHOT, uri_map_of
 from skillwire.host.approvals import is_outdated
 from skillwire.skill.approval import covers
 from skillwire.skill.diagnostics import Diagnostic
@@ -58,15 +58,16 @@ from skillwire.skill.verify import verify_file, verify_skill_md
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from skillwire.catalog.uri_map import UriMap
-    from skillwire.gateway.approval_view import ApprovalView
+    from skillwire.client.remote import RemoteCatalog
     from skillwire.gateway.audit_log import AuditLog
     from skillwire.gateway.config import Plan
     from skillwire.host.approvals import Approvals
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
     from skillwire.skill.review import Review
+    from skillwire.store.store import Store
 
+_REFRESH_SECONDS = 1.0  # between two reads of the approvals
 _MAX_DECISIONS = 100_000
 _MAX_PROBLEMS = 20
 _MAX_FETCHES = 8  # of full entries at the same time, so that reads of clients get their turn
@@ -74,11 +75,53 @@ _MAX_FETCHES = 8  # of full entries at the same time, so that reads of clients g
 log = logging.getLogger("skillwire.gateway")
 
 
+class ApprovalView:
+    """The approvals in ``store``, kept in memory, so that no request waits for the store.
+
+    ``skillwire approve`` and ``skillwire approvals`` write to the same store from other processes, so a task reads
+    it every second. Before a request is declined because an approval is missing, it is read at once.
+    ``generation`` grows whenever an approval was added, changed or removed.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.generation = 0
+        self._store = store
+        self._approvals: dict[tuple[str, str], Approval] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def approval(self, origin: str, uri: str) -> Approval | None:
+        """The approval of one skill, for any content."""
+        return self._approvals.get((origin, uri))
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after each change."""
+        self._listeners.append(listener)
+
+    async def refresh(self) -> None:
+        """Read the store. If that fails, the last known approvals stay in force."""
+        try:
+            approvals = {(each.origin, each.uri): each for each in await self._store.approvals()}
+        except StoreError as error:
+            log.warning("approvals cannot be read, so the last known ones stay in force: %s", error.message)
+            return
+        if approvals != self._approvals:
+            self._approvals = approvals
+            self.generation += 1
+            for listener in self._listeners:
+                listener()
+
+    async def run(self) -> None:
+        """Refresh every second until cancelled."""
+        while True:
+            await self.refresh()
+            await anyio.sleep(_REFRESH_SECONDS)
+
+
 class Admission:
     """Decides which skills of one upstream are admitted.
 
-    Decisions need no I/O. Each is remembered until the entry or any approval changes. ``seen_at`` returns when the
-    upstream was last listed: that listing cannot outdate an approval that is newer.
+    Decisions need no I/O. Each is remembered until the entry or any approval changes. ``remote`` is ``None`` for a
+    folder, which needs no approval: it belongs to the operator.
     """
 
     def __init__(
@@ -87,13 +130,10 @@ class Admission:
         plan: Plan,
         view: ApprovalView,
         approvals: Approvals,
-        *,
-        uri_map: Callable[[], UriMap],
-        seen_at: Callable[[], float | None] = lambda: None,
+        remote: RemoteCatalog | None,
     ) -> None:
         self.label = label
-        # The skills of a folder need no approval: it belongs to the operator.
-        self.needs_approval = plan.policy.mode == "admit" and label not in plan.folders
+        self.needs_approval = plan.policy.mode == "admit" and remote is not None
         # Z5: approvals given through clients are kept apart. A label of a host has no '#', so they never count for
         # the host. Those given on stdio, by the user who started the gateway, do not count over HTTP.
         self.client_origin = f"{label}#{'gateway' if plan.is_public else 'stdio'}"
@@ -101,8 +141,7 @@ class Admission:
         self._policy = plan.policy
         self._view = view
         self._approvals = approvals
-        self._uri_map = uri_map
-        self._seen_at = seen_at
+        self._remote = remote
         self._paths_in_policy = frozenset(each.path for each in plan.policy.approved if each.upstream == label)
         self._decisions: dict[str, tuple[SkillEntry, int, bool]] = {}
 
@@ -153,9 +192,9 @@ class Admission:
 
         ``fetched_at`` returns when a full entry was fetched that the upstream lists short.
         """
-        listed_at = self._seen_at()
+        listed_at = None if self._remote is None else self._remote.seen_at
         if not self.needs_approval or listed_at is None:
-            return
+            return  # a listing cannot outdate an approval that is newer than it
         for entry, approval in [(each, known) for each in entries for known in self._approvals_of(each)]:
             if not is_outdated(approval, entry, min(listed_at, fetched_at(entry))):
                 continue
@@ -168,7 +207,7 @@ class Admission:
 
     def path_of(self, entry: SkillEntry) -> str:
         """The skill's path below the upstream's label."""
-        return self._uri_map().path(entry.uri)
+        return uri_map_of(self.label, self._remote).path(entry.uri)
 
     def waiting_message(self, entry: SkillEntry) -> str:
         """The message that the skill waits for approval, for callers who may see the skill."""

@@ -29,14 +29,14 @@ from skillwire.catalog.contract import (
     no_skill,
 )
 from skillwire.catalog.cursor import beginning_with, page_of_sources
-from skillwire.catalog.uri_map import UriMap
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError, VerificationError
-from skillwire.gateway.upstream import safe_error, upstream_problems
-from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, parse_uri
+from skillwire.gateway.upstream import safe_error, upstream_problems, uri_map_of
+from skillwire.skill.uri import DEFAULT_SCHEME, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from skillwire.catalog.uri_map import UriMap
     from skillwire.client.remote import RemoteCatalog
     from skillwire.gateway.approval_gate import ApprovalGate
     from skillwire.skill import Diagnostic, SkillEntry
@@ -61,15 +61,6 @@ class Upstream:
     def uri_map(self) -> UriMap:
         """The map of the upstream's URIs to those of the gateway."""
         return uri_map_of(self.label, self.remote)
-
-
-def uri_map_of(label: str, remote: RemoteCatalog | None) -> UriMap:
-    """The map for the upstream ``label``. It may change with the listing.
-
-    An upstream that knows its skills by name only has no URIs: the scheme that stands for them is not shown.
-    """
-    is_named = remote is not None and remote.schemes == frozenset({NAMED_SCHEME})
-    return UriMap(label, NAMED_SCHEME if is_named else DEFAULT_SCHEME)
 
 
 class FederatedCatalog(Catalog):

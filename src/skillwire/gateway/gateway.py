@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,15 +18,14 @@ from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import address_of
 from skillwire.errors import StoreError
-from skillwire.gateway.approval_gate import Admission, ApprovalGate
+from skillwire.gateway.approval_gate import Admission, ApprovalGate, ApprovalView
 from skillwire.gateway.approval_queue import ApprovalQueue
-from skillwire.gateway.approval_view import ApprovalView
 from skillwire.gateway.audit_log import AuditLog
 from skillwire.gateway.config import plan_gateway
 from skillwire.gateway.elicitation import Elicitation
-from skillwire.gateway.federation import FederatedCatalog, Upstream, uri_map_of
+from skillwire.gateway.federation import FederatedCatalog, Upstream
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
-from skillwire.gateway.upstream import ORIGIN, prepare_entry
+from skillwire.gateway.upstream import ORIGIN, prepare_entry, uri_map_of
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.host.state import check_state, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.gateway.config import GatewayPolicy, Plan
+    from skillwire.gateway.config import Plan
     from skillwire.server.access import Access
     from skillwire.server.dialect import ServedSkills
     from skillwire.server.http import HttpOptions, WebApp
@@ -55,22 +54,73 @@ if TYPE_CHECKING:
     from skillwire.skill.entry import SkillMeta
 
 
-@dataclass(frozen=True, slots=True)
 class Gateway:
     """A running gateway. Serve it with ``asgi``, or serve its ``catalog``."""
 
-    catalog: FederatedCatalog
-    upstreams: Mapping[str, Upstream]
-    policy: GatewayPolicy
-    is_public: bool
-    store: Store
-    cache: ContentCache
-    approvals: Approvals
-    approval_view: ApprovalView
-    queue: ApprovalQueue
-    audit: AuditLog
-    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope, repr=False)
-    _stopped: anyio.Event = field(default_factory=anyio.Event, repr=False)
+    def __init__(self, plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> None:
+        self.policy = plan.policy
+        self.is_public = plan.is_public
+        self.store = store
+        self.cache = cache
+        self.approvals = Approvals(store, Policy(), cannot_ask)
+        self.approval_view = ApprovalView(store)
+        self.queue = ApprovalQueue(store)
+        self.audit = AuditLog(store)
+        self._plan = plan
+        self._limits = limits
+        self.upstreams: dict[str, Upstream] = {
+            label: self._folder(label) if label in plan.folders else self._server(label)
+            for label in sorted({*plan.servers, *plan.folders})
+        }
+        self.catalog = FederatedCatalog(self.upstreams)
+        self._scope = anyio.CancelScope()
+        self._stopped = anyio.Event()
+
+    # One chain of catalogs for each upstream (see the package)
+
+    def _folder(self, label: str) -> Upstream:
+        def describe(_: str, meta: SkillMeta) -> SkillMeta:
+            return replace(meta, meta={**meta.meta, ORIGIN: label})
+
+        folder = self._plan.folders[label]
+        catalog = DirectoryCatalog(folder, describe=describe)
+        catalog.demand_root()
+        return Upstream(label, None, self._gate(label, None, catalog), str(folder))
+
+    def _server(self, label: str) -> Upstream:
+        server, settings, limits = self._plan.servers[label], self.policy.upstream(label), self._limits
+        limits = replace(
+            limits,
+            max_server_bytes=settings.max_bytes or limits.max_server_bytes,
+            max_file_bytes=settings.max_file_bytes or limits.max_file_bytes,
+            max_call_seconds=settings.timeout or limits.max_call_seconds,
+        )
+        link = ServerLink(label, server, limits=limits, dialect=settings.dialect, max_skills=settings.max_skills)
+        remote = RemoteCatalog(
+            link,
+            store=self.store,
+            cache=self.cache,
+            limits=limits,
+            allow_unverified=True,
+            # An approval covers the files that the upstream promises. A snapshot would cover more.
+            closed=self.policy.mode == "admit" and not settings.materialize,
+            prepare=prepare_entry,
+        )
+        catalog: Catalog = remote
+        if settings.materialize:
+
+            def is_selected(entry: SkillEntry) -> bool:
+                return self.policy.materializes(label, uri_map_of(label, remote).path(entry.uri))
+
+            saved = SnapshotStore(label, self.store, self.cache, ignores_saved=self._plan.renews_snapshots)
+            catalog = MaterializedCatalog(remote, label, is_selected, saved, limits=self._limits)
+        return Upstream(label, remote, self._gate(label, remote, catalog), address_of(server))
+
+    def _gate(self, label: str, remote: RemoteCatalog | None, catalog: Catalog) -> ApprovalGate:
+        admission = Admission(label, self._plan, self.approval_view, self.approvals, remote)
+        return ApprovalGate(catalog, admission, self.audit)
+
+    # Serving
 
     async def settle(self, seconds: float) -> None:
         """Wait until every upstream was listed or failed, but not longer than ``seconds``."""
@@ -140,8 +190,17 @@ class Gateway:
         if self.policy.mode == "admit":
             server.middleware.insert(0, Elicitation(self, sees))
 
-    async def follow(self) -> None:
-        """Keep every upstream connected until ``stop``."""
+    async def run(self) -> None:
+        """Keep every upstream connected, until ``stop``, and the store current, until cancelled."""
+        async with anyio.create_task_group() as group:
+            for task in (self.approval_view.run, self.audit.run, self.queue.run, self._follow, self._prune):
+                group.start_soon(task)
+
+    async def _prune(self) -> None:
+        with suppress(StoreError):  # an unpruned cache is no reason to stop
+            await to_thread.run_sync(lambda: self.cache.prune(now=time.time()), abandon_on_cancel=True)
+
+    async def _follow(self) -> None:
         try:
             with self._scope:
                 await self.catalog.follow()
@@ -215,18 +274,11 @@ async def run_gateway(
 async def _running(plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> AsyncGenerator[Gateway]:
     """A gateway whose tasks run for the duration of the block. The store is closed at its end."""
     try:
-        gateway = _Builder(plan, store, cache, limits).gateway()
+        gateway = Gateway(plan, store, cache, limits)
         await gateway.approval_view.refresh()
         error: BaseException | None = None
         async with anyio.create_task_group() as group:
-            for task in (
-                gateway.approval_view.run,
-                gateway.audit.run,
-                gateway.queue.run,
-                gateway.follow,
-                partial(_prune, cache),
-            ):
-                group.start_soon(task)
+            group.start_soon(gateway.run)
             try:
                 yield gateway
             except anyio.get_cancelled_exc_class():
@@ -238,93 +290,3 @@ async def _running(plan: Plan, store: Store, cache: ContentCache, limits: Limits
             raise error
     finally:
         await store.close()
-
-
-class _Builder:
-    """Builds a gateway: one chain of catalogs for each upstream (see the package)."""
-
-    def __init__(self, plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> None:
-        self._plan = plan
-        self._store = store
-        self._cache = cache
-        self._limits = limits
-        self._approvals = Approvals(store, Policy(), cannot_ask)
-        self._view = ApprovalView(store)
-        self._audit = AuditLog(store)
-
-    def gateway(self) -> Gateway:
-        plan = self._plan
-        upstreams = {
-            label: self._folder(label) if label in plan.folders else self._server(label)
-            for label in sorted({*plan.servers, *plan.folders})
-        }
-        return Gateway(
-            FederatedCatalog(upstreams),
-            upstreams,
-            plan.policy,
-            plan.is_public,
-            self._store,
-            self._cache,
-            self._approvals,
-            self._view,
-            ApprovalQueue(self._store),
-            self._audit,
-        )
-
-    def _folder(self, label: str) -> Upstream:
-        def describe(_: str, meta: SkillMeta) -> SkillMeta:
-            return replace(meta, meta={**meta.meta, ORIGIN: label})
-
-        catalog = DirectoryCatalog(self._plan.folders[label], describe=describe)
-        catalog.demand_root()
-        return self._upstream(label, None, catalog)
-
-    def _server(self, label: str) -> Upstream:
-        settings, limits = self._plan.policy.upstream(label), self._limits
-        limits = replace(
-            limits,
-            max_server_bytes=settings.max_bytes or limits.max_server_bytes,
-            max_file_bytes=settings.max_file_bytes or limits.max_file_bytes,
-            max_call_seconds=settings.timeout or limits.max_call_seconds,
-        )
-        link = ServerLink(
-            label,
-            self._plan.servers[label],
-            limits=limits,
-            dialect=settings.dialect,
-            max_skills=settings.max_skills,
-        )
-        remote = RemoteCatalog(
-            link,
-            store=self._store,
-            cache=self._cache,
-            limits=limits,
-            allow_unverified=True,
-            # An approval covers the files that the upstream promises. A snapshot would cover more.
-            closed=self._plan.policy.mode == "admit" and not settings.materialize,
-            prepare=prepare_entry,
-        )
-        if not settings.materialize:
-            return self._upstream(label, remote, remote)
-
-        def is_selected(entry: SkillEntry) -> bool:
-            return self._plan.policy.materializes(label, uri_map_of(label, remote).path(entry.uri))
-
-        saved = SnapshotStore(label, self._store, self._cache, ignores_saved=self._plan.renews_snapshots)
-        snapshots = MaterializedCatalog(remote, label, is_selected, saved, limits=self._limits)
-        return self._upstream(label, remote, snapshots)
-
-    def _upstream(self, label: str, remote: RemoteCatalog | None, inner: Catalog) -> Upstream:
-        def seen_at() -> float | None:
-            return None if remote is None else remote.seen_at
-
-        uri_map = partial(uri_map_of, label, remote)
-        admission = Admission(label, self._plan, self._view, self._approvals, uri_map=uri_map, seen_at=seen_at)
-        plan = self._plan
-        address = str(plan.folders[label]) if label in plan.folders else address_of(plan.servers[label])
-        return Upstream(label, remote, ApprovalGate(inner, admission, self._audit), address)
-
-
-async def _prune(cache: ContentCache) -> None:
-    with suppress(StoreError):  # an unpruned cache is no reason to stop
-        await to_thread.run_sync(lambda: cache.prune(now=time.time()), abandon_on_cancel=True)

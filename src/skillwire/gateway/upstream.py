@@ -1,4 +1,4 @@
-"""What clients may see of an upstream: its entries with their provenance, its errors, and its problems.
+"""What clients may see of an upstream: its URIs, its entries with their provenance, its errors, and its problems.
 
 - ``prepare_entry`` adds the provenance of an entry: ``_meta`` with our own prefix (R4, O2). It is sent with the
   resources of a skill, with the result of ``skills/get`` and with file contents, but never in an entry: a client
@@ -15,10 +15,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillwire.amounts import utc_text
+from skillwire.catalog.uri_map import UriMap
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import invalid_entry
 from skillwire.skill.frontmatter import description_problems, is_name
+from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME
 from skillwire.wire.meta import URI
 
 if TYPE_CHECKING:
@@ -50,6 +52,15 @@ _LISTING_ERRORS = ("listing-too-long", "cursor-repeats")
 _FIX_LISTING = "raise the limits of the upstream in the policy, or fix the upstream"
 
 log = logging.getLogger("skillwire.gateway")
+
+
+def uri_map_of(label: str, remote: RemoteCatalog | None) -> UriMap:
+    """The map for the upstream ``label``. It may change with the listing.
+
+    An upstream that knows its skills by name only has no URIs: the scheme that stands for them is not shown.
+    """
+    is_named = remote is not None and remote.schemes == frozenset({NAMED_SCHEME})
+    return UriMap(label, NAMED_SCHEME if is_named else DEFAULT_SCHEME)
 
 
 def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
