@@ -141,10 +141,8 @@ class ActiveSkills:
         catalog = self._served.visible()
         live: set[str] = set()
         for path in sorted(self._activations.paths(ctx)):  # an outer skill sorts before the skills inside it
-            if await self._peek(catalog, path) is not None:
-                outer = await self.enclosing(catalog, path)
-                if self.keep_listed or outer is None or outer.path in live:
-                    live.add(path)
+            if await self._peek(catalog, path) is not None and await self.can_activate(path, live):
+                live.add(path)
         return frozenset(live)
 
     async def enclosing(self, catalog: Catalog, path: str) -> SkillEntry | None:
@@ -155,16 +153,12 @@ class ActiveSkills:
                 return entry
         return None
 
-    async def can_activate(self, path: str, live: Iterable[str]) -> bool:
-        """Whether the skill at ``path`` can be activated: it is in no other skill, or the outer one is active."""
+    async def can_activate(self, path: str, live: Collection[str] = ()) -> bool:
+        """Whether the skill at ``path`` is inside no visible skill, or inside one of ``live``."""
         if self.keep_listed:
             return True
         outer = await self.enclosing(self._served.visible(), path)
         return outer is None or outer.path in live
-
-    async def is_listed(self, path: str) -> bool:
-        """Whether the skill at ``path`` is in the listing: no visible skill is around it."""
-        return self.keep_listed or await self.enclosing(self._served.visible(), path) is None
 
     async def hidden(self, kind: Kind) -> frozenset[str] | None:
         """Names or canonical URIs that are in no list; ``None`` if no skill binds items of this kind."""

@@ -106,7 +106,7 @@ class Native:
 
     async def _list_skills(self, params: PaginatedRequestParams) -> Answer:
         page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
-        listed = [entry for entry in page.items if await self._active.is_listed(entry.path)]
+        listed = [entry for entry in page.items if await self._active.can_activate(entry.path)]
         labels = await self._served.labels(listed)
         skills = [native.listed_skill(*each) for each in zip(listed, labels, strict=True)]
         return paged("skills", skills, page.next_cursor)

@@ -17,7 +17,7 @@ its frontmatter, which is unknown before the skill is made. Code can bind items 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import anyio
@@ -46,46 +46,13 @@ _PAUSE_EVERY = 256  # skills, so that other requests get their turn
 _DECORATORS: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Registration:
-    """A function to register on each server."""
-
-    kind: Kind
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def apply(self, server: object) -> None:
-        decorator = getattr(server, _DECORATORS[self.kind], None)
-        if not callable(decorator):
-            raise FormatError(
-                "scope-needs-decorators",
-                f"a {type(server).__name__} has no decorator to register {self.key!r:.100} with",
-                f"implement it in the server's handlers, and bind it: scope.bind({self.kind}=[{self.key!r:.100}])",
-                rule="M3",
-            )
-        registered: Any = decorator(*self.arguments, **self.options)
-        registered(self.function)
-
-    @property
-    def key(self) -> str:
-        if self.arguments:
-            return str(self.arguments[0])
-        name = self.options.get("name") or getattr(self.function, "__name__", None)
-        if not isinstance(name, str):
-            raise FormatError(
-                "scope-name-missing", "this function has no name", "give one: scope.tool(name='pay')"
-            )
-        return name
-
-
 class Scopes:
     """The bindings in code. ``version`` grows with each change, so that a copy can be recognised as outdated."""
 
     def __init__(self) -> None:
         self.version = 0
         self._bound: dict[str, dict[Kind, dict[str, None]]] = {}
-        self._registrations: list[_Registration] = []
+        self._registrations: list[Callable[[object], None]] = []
         self._servers: list[object] = []
 
     def scope(self, path: str) -> Scope:
@@ -94,8 +61,8 @@ class Scopes:
 
     def attach(self, server: object) -> None:
         """Register all functions on ``server``, those that are declared later too."""
-        for registration in self._registrations:
-            registration.apply(server)
+        for apply in self._registrations:
+            apply(server)
         self._servers.append(server)
 
     def bind(self, path: str, kind: Kind, keys: Iterable[str]) -> None:
@@ -104,13 +71,11 @@ class Scopes:
         bound[kind].update(dict.fromkeys(keys))
         self.version += 1
 
-    def register(self, path: str, registration: _Registration) -> None:
-        """Register a function on all servers, present and future, and bind it to the skill."""
-        key = registration.key
+    def register(self, apply: Callable[[object], None]) -> None:
+        """Apply ``apply``, which registers a function, to all servers, present and future."""
         for server in self._servers:
-            registration.apply(server)
-        self._registrations.append(registration)
-        self.bind(path, registration.kind, [key])
+            apply(server)
+        self._registrations.append(apply)
 
     def bound_by(self, path: str, kind: Kind) -> tuple[str, ...]:
         """The items that the skill at ``path`` binds in code."""
@@ -164,7 +129,26 @@ class Scope:
         self, kind: Kind, function: Callable[..., Any] | None, options: Mapping[str, Any], *arguments: str
     ) -> Any:
         def register(function: F) -> F:
-            self._scopes.register(self.path, _Registration(kind, function, arguments, options))
+            key = arguments[0] if arguments else options.get("name") or getattr(function, "__name__", None)
+            if not isinstance(key, str):
+                raise FormatError(
+                    "scope-name-missing", "this function has no name", "give one: scope.tool(name='pay')"
+                )
+
+            def apply(server: object) -> None:
+                decorator: Any = getattr(server, _DECORATORS[kind], None)
+                if not callable(decorator):
+                    raise FormatError(
+                        "scope-needs-decorators",
+                        f"a {type(server).__name__} has no decorator to register {key!r:.100} with",
+                        f"implement it in the server's handlers, and bind it: scope.bind({kind}=[{key!r:.100}])",
+                        rule="M3",
+                    )
+                registered: Any = decorator(*arguments, **options)
+                registered(function)
+
+            self._scopes.register(apply)
+            self._scopes.bind(self.path, kind, [key])
             return function
 
         return register if function is None else register(function)
@@ -175,7 +159,6 @@ class Bound:
     """The paths of the skills that bind a name or a URI, for each kind."""
 
     skills: Mapping[Kind, Mapping[str, Paths]]
-    templates: tuple[str, ...]
 
     def skills_of(self, kind: Kind, key: str) -> Paths:
         """The skills that bind exactly this item."""
@@ -184,7 +167,7 @@ class Bound:
     def by_template(self, uri: str) -> Paths:
         """The skills that bind a template that matches ``uri``."""
         resources = self.skills["resources"]
-        found = [resources[template] for template in self.templates if matches_template(template, uri)]
+        found = [paths for key, paths in resources.items() if is_template(key) and matches_template(key, uri)]
         return tuple(dict.fromkeys(path for paths in found for path in paths))
 
 
@@ -238,15 +221,15 @@ class Bindings:
                 _add(skills[kind], kind, self._scopes.bound_by(path, kind), path)
         for entry in await catalog.unlisted():
             _add_declared(skills, entry)
-        count = 0
         if isinstance(catalog, LargeCatalog):  # its server has no items of its own that a skill could bind
-            return Bound(skills, tuple(filter(is_template, skills["resources"])))
+            return Bound(skills)
+        count = 0
         async for entry in catalog.entries():
             count += 1
             if count % _PAUSE_EVERY == 0:
                 await lowlevel.checkpoint()
             _add_declared(skills, entry)
-        return Bound(skills, tuple(filter(is_template, skills["resources"])))
+        return Bound(skills)
 
     async def _warn_if_missing(self, catalog: Catalog, path: str) -> None:
         """Log once that code binds items to a missing skill, which cannot be activated: the path may be wrong."""
