@@ -24,7 +24,7 @@ from skillwire.catalog.safe_open import (
     read_file_at,
 )
 from skillwire.catalog.settings import SETTINGS_FILE
-from skillwire.catalog.snapshot import ReadFolder, SkillRecord, apply_rules
+from skillwire.catalog.snapshot import ReadFolder, apply_rules
 from skillwire.errors import LimitError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, segment_problem
@@ -42,8 +42,7 @@ class _Collector:
     """The content of one skill, collected while the walk is inside its folder."""
 
     path: str
-    known: ReadFolder | None  # the previous result for this folder
-    skill_md: bytes | None = None
+    known: ReadFolder  # the previous result for this folder
     files: dict[str, LocalFile] = field(default_factory=dict[str, LocalFile])
     folders: set[str] = field(default_factory=set[str])
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
@@ -53,14 +52,6 @@ class _Collector:
 
     def inside(self, path: str) -> str:
         return path[len(self.path) + 1 :]
-
-    @property
-    def flawless(self) -> SkillRecord | None:
-        """The previous record, if it had no problems: while its files are unchanged, it can be used again."""
-        return self.known.record if self.known is not None and not self.known.problems else None
-
-    def is_as_before(self, record: SkillRecord) -> bool:
-        return not self.problems and self.files == record.files and self.folders == record.folders
 
 
 @dataclass(slots=True)
@@ -123,11 +114,14 @@ class Scan:
             return
         collectors = outer
         if any(entry.name == SKILL_MD and entry.is_file(follow_symlinks=False) for entry in entries):
-            collectors = (*outer, _Collector(path, self.previous.found(path)))
+            collectors = (*outer, _Collector(path, self.previous.found(path) or ReadFolder()))
         for entry in entries:
-            self._entry(folder, entry, f"{path}/{entry.name}" if path else entry.name, depth, collectors)
+            if (
+                collectors is outer or entry.name != SKILL_MD
+            ):  # the SKILL.md of a skill is the last: see ``_finish``
+                self._entry(folder, entry, f"{path}/{entry.name}" if path else entry.name, depth, collectors)
         if collectors is not outer:
-            self._finish(folder, collectors[-1])
+            self._finish(folder, collectors)
 
     def _entry(
         self, folder: int, entry: os.DirEntry[str], path: str, depth: int, collectors: tuple[_Collector, ...]
@@ -175,78 +169,71 @@ class Scan:
             self._cannot_read(path, error, collectors)
 
     def _file(self, folder: int, name: str, path: str, collectors: tuple[_Collector, ...]) -> None:
-        open_collectors = [collector for collector in collectors if not collector.overflowed]
-        if not self._has_good_name(name, path, collectors) or not open_collectors:
+        is_wanted = any(not collector.overflowed for collector in collectors)
+        if not self._has_good_name(name, path, collectors) or not is_wanted:
             return
+        file = self._unchanged(folder, name, path, collectors[-1])
+        if file is None:
+            try:
+                file = hash_file_at(folder, name, self.limits.max_skill_bytes)
+            except (OSError, LimitError) as error:
+                self._failed(path, error, collectors)
+                return
+        self._add(file, path, collectors)
+
+    def _unchanged(self, folder: int, name: str, path: str, collector: _Collector) -> LocalFile | None:
+        """The previous result for a file that need not be read again."""
+        record = collector.known.record
+        file = record.files.get(collector.inside(path)) if record and path not in self.fresh else None
         try:
-            file = self._read(folder, name, path, collectors[-1])
-        except LimitError as error:
-            for collector in open_collectors:
-                self._overflow(collector, path, error.message)
-            return
-        except OSError as error:
-            self._cannot_read(path, error, collectors)
-            return
-        for collector in open_collectors:
+            return file if file is not None and is_still(file, folder, name) else None
+        except OSError:  # reading it reports the reason
+            return None
+
+    def _add(self, file: LocalFile, path: str, collectors: tuple[_Collector, ...]) -> None:
+        for collector in collectors:
+            if collector.overflowed:
+                continue
             collector.files[collector.inside(path)] = file
             collector.size += file.size
             if len(collector.files) > self.limits.max_resources or collector.size > self.limits.max_skill_bytes:
                 self._overflow(collector, collector.path, "the skill has too many files or bytes")
 
-    def _read(self, folder: int, name: str, path: str, collector: _Collector) -> LocalFile:
-        is_head = path == f"{collector.path}/{SKILL_MD}"
-        record = collector.flawless if is_head else (collector.known and collector.known.record)
-        known = record.files.get(collector.inside(path)) if record and path not in self.fresh else None
-        if known is not None and is_still(known, folder, name):
-            return known
-        if not is_head:
-            return hash_file_at(folder, name, self.limits.max_skill_bytes)
-        file, collector.skill_md = read_file_at(folder, name, self.limits.max_skill_md_bytes)
-        return file
-
-    def _finish(self, folder: int, collector: _Collector) -> None:
+    def _finish(self, folder: int, collectors: tuple[_Collector, ...]) -> None:
+        """Read the ``SKILL.md``, unless nothing in the skill has changed, and store the result."""
         self._skills += 1
         if self.on_skill is not None:
             self.on_skill(self._skills)
-        if collector.skill_md is None and collector.flawless is not None and SKILL_MD in collector.files:
-            if collector.is_as_before(collector.flawless):
-                self.found[collector.path] = self._as_before(collector, collector.flawless)
+        collector = collectors[-1]
+        path, known, record = f"{collector.path}/{SKILL_MD}", collector.known, collector.known.record
+        meta, ignored = self.describe(collector.path), tuple(collector.ignored)
+        head = self._unchanged(folder, SKILL_MD, path, collector)
+        if record is not None and head is not None and not known.problems and not collector.problems:
+            files = {**collector.files, SKILL_MD: head}
+            if (files, collector.folders) == (record.files, record.folders):
+                self._add(head, path, collectors)
+                if (meta, ignored) != (record.entry.meta, known.ignored):
+                    known = ReadFolder(True, replace(record, entry=replace(record.entry, meta=meta)), (), ignored)
+                self.found[collector.path] = known
                 return
-            self._read_head(folder, collector)
-        if collector.skill_md is None:  # unreadable, too large or removed: already reported
-            self.found[collector.path] = ReadFolder(
-                True, None, tuple(collector.problems), tuple(collector.ignored)
-            )
+        try:
+            head, skill_md = read_file_at(folder, SKILL_MD, self.limits.max_skill_md_bytes)
+        except (OSError, LimitError) as error:
+            self._failed(path, error, collectors)
+            self.found[collector.path] = ReadFolder(True, None, tuple(collector.problems), ignored)
             return
+        self._add(head, path, collectors)
         self.found[collector.path] = apply_rules(
             collector.path,
-            collector.skill_md,
+            skill_md,
             collector.files,
             folders=frozenset(collector.folders),
             problems=collector.problems,
-            ignored=collector.ignored,
+            ignored=ignored,
             scheme=self.scheme,
-            meta=self.describe(collector.path),
+            meta=meta,
             limits=self.limits,
         )
-
-    def _as_before(self, collector: _Collector, record: SkillRecord) -> ReadFolder:
-        meta, ignored = self.describe(collector.path), tuple(collector.ignored)
-        if collector.known is not None and (record.entry.meta, collector.known.ignored) == (meta, ignored):
-            return collector.known
-        return ReadFolder(True, replace(record, entry=replace(record.entry, meta=meta)), (), ignored)
-
-    def _read_head(self, folder: int, collector: _Collector) -> None:
-        """Read a ``SKILL.md`` that is unchanged itself, in a skill with other changes."""
-        path = f"{collector.path}/{SKILL_MD}"
-        try:
-            file, collector.skill_md = read_file_at(folder, SKILL_MD, self.limits.max_skill_md_bytes)
-        except LimitError as error:
-            self._overflow(collector, path, error.message)
-        except OSError as error:
-            self._cannot_read(path, error, (collector,))
-        else:
-            collector.files[SKILL_MD] = file
 
     # Reports
 
@@ -327,6 +314,14 @@ class Scan:
             path,
             (collector,),
         )
+
+    def _failed(self, path: str, error: OSError | LimitError, collectors: Sequence[_Collector]) -> None:
+        if isinstance(error, OSError):
+            self._cannot_read(path, error, collectors)
+            return
+        for collector in collectors:
+            if not collector.overflowed:
+                self._overflow(collector, path, error.message)
 
     def _cannot_read(self, path: str, error: OSError, collectors: Sequence[_Collector]) -> None:
         if isinstance(error, NotRegularError) or error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
