@@ -215,6 +215,10 @@ class ServerLink:
                 await anyio.sleep(max(pause, self.circuit.pause(time.monotonic())))
                 attempt = min(attempt + 1, _MAX_ATTEMPTS)
 
+    def refresh_soon(self) -> None:
+        """Refresh the listing soon: something may have changed."""
+        self._has_news.set()
+
     async def list(self) -> Listing:
         """The current listing, up to an error. If there is no entry before the error, it is raised."""
         client = self._connected()
@@ -266,7 +270,7 @@ class ServerLink:
     def _record(self, *, responded: bool) -> None:
         self.circuit = self.circuit.succeeded() if responded else self.circuit.failed(time.monotonic())
         if not responded:
-            self._has_news.set()
+            self.refresh_soon()
 
     def _failed(self, error: SkillwireError, lost: Callable[[SkillwireError], None]) -> None:
         log.info("server %r cannot be reached: %s [%s]", self.label, error.message, error.reference)

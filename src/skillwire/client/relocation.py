@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 _MAX_SKILLS = 4096
 
 
-def relabelled(entry: SkillEntry, *, verifiable: bool = False) -> SkillEntry:
+def relabelled(entry: SkillEntry) -> SkillEntry:
     """Replace the frontmatter of a named skill with the synthesized one; return other skills unchanged.
 
-    With ``verifiable``, the real ``SKILL.md`` becomes one of its files if the server sent its digest.
+    The real ``SKILL.md`` becomes one of its files if the server sent its digest.
     """
     if not _is_by_name(entry):
         return entry
     fields = {"name": entry.path.rpartition("/")[2], "description": _text(entry.description)}
-    promised = _promised(entry)[:1] if verifiable else ()
+    promised = _promised(entry)[:1]
     others = tuple(file for file in entry.files if file.uri != entry.uri)
     own = tuple(file for file in entry.files if file.uri == entry.uri)  # added by an earlier call
     files = (*(promised or own), *others)
@@ -60,8 +60,8 @@ class Relocation:
     def __init__(self) -> None:
         self._places: OrderedDict[str, dict[SkillUri, str]] = OrderedDict()  # by the skill's URI
 
-    def moved(self, entry: SkillEntry, *, verifiable: bool = False) -> SkillEntry:
-        """Rewrite the file URIs of a named skill to lie under the skill root, and synthesize its frontmatter."""
+    def moved(self, entry: SkillEntry) -> SkillEntry:
+        """Rewrite the file URIs of a named skill to lie under the skill root."""
         if not _is_by_name(entry):
             return entry
         root = entry.root
@@ -79,8 +79,7 @@ class Relocation:
         self._places.move_to_end(entry.uri)
         while len(self._places) > _MAX_SKILLS:
             self._places.popitem(last=False)
-        inside = Partial(tuple(files), arguments=entry.arguments)
-        return relabelled(replace(entry, resources=inside), verifiable=verifiable)
+        return replace(entry, resources=Partial(tuple(files), arguments=entry.arguments))
 
     async def read(self, client: SkillsClient, entry: SkillEntry, uri: str) -> bytes:
         """The bytes of a file of ``entry``, unverified."""

@@ -369,7 +369,7 @@ class RemoteCatalog(Catalog):
             self._feed.publish(self._table.update_all(self._prepared))
 
     def _prepared(self, entry: SkillEntry) -> SkillEntry:
-        entry = relabelled(entry, verifiable=True)
+        entry = relabelled(entry)
         return entry if self._prepare is None else self._prepare(entry, self)
 
     def _usable(self, entries: Sequence[SkillEntry]) -> tuple[list[SkillEntry], list[Diagnostic]]:
@@ -527,7 +527,7 @@ class RemoteCatalog(Catalog):
         return entry
 
     def _moved(self, asked: SkillEntry) -> SkillEntry:
-        entry = self._prepared(self._relocation.moved(asked, verifiable=True))
+        entry = self._prepared(self._relocation.moved(asked))
         is_promised = entry.resource(entry.uri) is not None and "digest" not in entry.gaps
         return replace(entry, resources=entry.files) if self._closed and is_promised else entry
 

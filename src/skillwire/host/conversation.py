@@ -19,7 +19,9 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from skillwire.errors import (
     ApprovalError,
@@ -191,6 +193,19 @@ class Windows:
         return window.skill
 
 
+class _Arguments(BaseModel):
+    """The arguments of all tools. Others are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str | None = None
+    path: str | None = None
+    origin: str | None = None
+    server: str | None = None
+    uri: str | None = None
+    arguments: dict[str, str] | None = None
+
+
 class Conversation:
     """The tools of one model, with their own acting windows. ``SkillHost.conversation`` makes one."""
 
@@ -211,23 +226,25 @@ class Conversation:
 
         The tools are those of ``tools``, ``READ_SKILL_TOOL`` and ``READ_RESOURCE_TOOL``.
         """
-        invalid = _invalid_argument(arguments)
-        if invalid is not None:
-            return ToolResult(invalid.for_model, invalid)
-        keys = ("name", "path", "origin", "server", "uri", "arguments")
-        given: dict[str, Any] = {key: arguments.get(key) for key in keys}
-        skill, path = given["name"] or "", given["path"] or ""
+        try:
+            given = _Arguments.model_validate(arguments)
+        except ValidationError as invalid:
+            key = str(invalid.errors()[0]["loc"][0])
+            error = FormatError("argument-invalid", f"{key!r} has the wrong type", "follow the schema of the tool")
+            refusal = refusal_of(error, f"the argument {quoted(key)}")
+            return ToolResult(refusal.for_model, refusal)
+        skill, path = given.name or "", given.path or ""
         match name:
             case "load_skill":
-                outcome = await self.load_skill(skill, origin=given["origin"], arguments=given["arguments"])
+                outcome = await self.load_skill(skill, origin=given.origin, arguments=given.arguments)
             case "read_skill_file":
-                outcome = await self.read_skill_file(skill, path, origin=given["origin"])
+                outcome = await self.read_skill_file(skill, path, origin=given.origin)
             case "list_skill_directory":
                 outcome = await self.list_skill_directory(skill, path)
             case "read_skill":
                 outcome = await self.load_skill(skill)
             case "read_resource":
-                outcome = await self.read_resource(given["server"] or "", given["uri"] or "")
+                outcome = await self.read_resource(given.server or "", given.uri or "")
             case _:
                 known = ", ".join((LOAD, READ, LIST, READ_SKILL_TOOL["name"], READ_RESOURCE_TOOL["name"]))
                 error = NotFoundError("tool-unknown", f"unknown tool {name!r:.80}", f"known: {known}")
@@ -438,22 +455,6 @@ def _changed(name: str) -> ApprovalError:
 
 def _mark() -> str:
     return secrets.token_hex(8)
-
-
-def _invalid_argument(arguments: Mapping[str, Any]) -> Refusal | None:
-    """The refusal of a tool call whose arguments do not have the types of the schema."""
-    for key in ("name", "path", "origin", "server", "uri", "arguments"):
-        value, is_valid, kind = arguments.get(key), True, "a string"
-        if key == "arguments":
-            kind = "an object of strings"
-            given = cast("dict[str, Any]", value) if isinstance(value, dict) else None
-            is_valid = value is None or (given is not None and all(isinstance(v, str) for v in given.values()))
-        elif value is not None:
-            is_valid = isinstance(value, str)
-        if not is_valid:
-            error = FormatError("argument-invalid", f"'{key}' is not {kind}", "follow the schema of the tool")
-            return refusal_of(error, f"the argument {quoted(key)}")
-    return None
 
 
 def _with_arguments(found: NamedEntry, arguments: Mapping[str, str] | None) -> NamedEntry:
