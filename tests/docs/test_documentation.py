@@ -215,7 +215,7 @@ def test_the_policy_of_the_gateway_shows_every_key() -> None:
     page = (ROOT / "docs/how-to/gateway.md").read_text()
     [policy] = [block.code for block in blocks_of(page) if block.title == "gateway.toml"]
     parse_policy(policy)
-    for name in UpstreamPolicy.__dataclass_fields__:
+    for name in UpstreamPolicy.model_fields:
         assert re.search(rf"^{name.replace('_', '-')} = ", policy, re.MULTILINE), name
 
 

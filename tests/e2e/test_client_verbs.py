@@ -339,7 +339,7 @@ def test_a_url_is_opened_without_what_reads_folders() -> None:
     assert "[connection-lost]" in done.stderr
     loaded = {name.removeprefix("skillwire.") for name in done.stdout.split()}
     assert "client.remote" in loaded
-    unneeded = {"catalog.archive", "catalog.directory", "catalog.git", "catalog.listing", "catalog.union", "web"}
+    unneeded = {"catalog.archive", "catalog.directory", "catalog.git", "catalog.union", "web"}
     assert loaded & {*unneeded, "server.skills", "host.host", "skill.markdown"} == set()
 
 
