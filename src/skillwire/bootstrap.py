@@ -48,7 +48,7 @@ Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
 Progress: TypeAlias = Callable[[], AbstractContextManager[Callable[[int], None]]]
 """Shows a running count of skills."""
 
-SignIn: TypeAlias = Callable[[str], str | None]
+FindToken: TypeAlias = Callable[[str], str | None]
 """Returns the token that the user has stored for the registry at a URL."""
 
 
@@ -117,7 +117,7 @@ class TargetOptions:
     consent: Consent = no_consent
     timeout: float | None = None
     on_url: Callable[[str], None] | None = None  # called with the URL that responded
-    sign_in: SignIn = lambda _: None
+    sign_in: FindToken = lambda _: None
 
 
 @asynccontextmanager

@@ -177,7 +177,7 @@ class CatalogContract:
         assert await _refused(catalog.read_file, _UNKNOWN_URIS) == expected
 
     @rule("U6", "U7")
-    async def test_an_unsafe_uri_is__refused(self, catalog: Catalog) -> None:
+    async def test_an_unsafe_uri_is_refused(self, catalog: Catalog) -> None:
         """Dots, encoded slashes, control characters, a query, and far too long."""
         uris = [f"skill://flat/{tail}" for tail in (*_UNSAFE_TAILS, "a/" * 1500 + "x")]
         for ask in (catalog.get_skill, catalog.read_file, catalog.read_directory):
@@ -218,7 +218,7 @@ class CatalogContract:
         assert await _refused(catalog.read_directory, uris) == dict.fromkeys(uris, "NotFoundError")
 
     @rule("L3")
-    async def test_a_bad_cursor_is__refused(self, catalog: Catalog) -> None:
+    async def test_a_bad_cursor_is_refused(self, catalog: Catalog) -> None:
         """Empty, not base64, not ours, not ASCII, far too long."""
         for cursor in ("", "%%%", "AAAA", "é", "a" * 100_000):
             with pytest.raises(ProtocolError) as caught:

@@ -65,7 +65,7 @@ from skillwire.skill.approval import Approval as Approval
 from skillwire.skill.approval import ContentChange as ContentChange
 from skillwire.skill.approval import Contents as Contents
 from skillwire.skill.archive import ArchiveFormat as ArchiveFormat
-from skillwire.skill.diagnostics import Kind as Kind
+from skillwire.skill.diagnostics import DiagnosticKind as DiagnosticKind
 from skillwire.skill.diagnostics import Position as Position
 from skillwire.skill.diagnostics import Severity as Severity
 from skillwire.skill.entry import Audience as Audience

@@ -10,7 +10,7 @@ import pytest
 
 from host.stage import entry_of
 from rules import rule
-from skillwire.host.conversation import TRANSITIONS, Event, State, Window
+from skillwire.host.conversation import TRANSITIONS, Event, Window, WindowState
 from skillwire.host.loader import ApprovedSkill
 from skillwire.skill.approval import EXECUTE
 from trees import skill_md
@@ -18,7 +18,7 @@ from trees import skill_md
 if TYPE_CHECKING:
     from skillwire.host.origins import Origin
 
-STATES: tuple[State, ...] = get_args(State)
+STATES: tuple[WindowState, ...] = get_args(WindowState)
 EVENTS: tuple[Event, ...] = get_args(Event)
 ENTRY = entry_of("flat", {"SKILL.md": skill_md("flat")})
 SKILL = ApprovedSkill(
@@ -29,7 +29,7 @@ CELLS = {(event, state): then for event, row in TRANSITIONS.items() for state, t
 BEGIN, END = "<!-- window-table -->", "<!-- /window-table -->"
 
 # What the rules say, written down a second time and without looking at the table.
-EXPECTED: dict[Event, dict[State, State]] = {
+EXPECTED: dict[Event, dict[WindowState, WindowState]] = {
     "load": {"closed": "open", "quoted": "open", "open": "open", "revoked": "open"},
     "plain-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
     "directory-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
@@ -40,13 +40,13 @@ EXPECTED: dict[Event, dict[State, State]] = {
 }
 
 
-def window(state: State) -> Window:
+def window(state: WindowState) -> Window:
     return Window(SKILL, "flat", state)
 
 
 def draw_table() -> str:
     """The table in Markdown, for the documentation."""
-    states: tuple[State, ...] = get_args(State)
+    states: tuple[WindowState, ...] = get_args(WindowState)
     events: tuple[Event, ...] = get_args(Event)
     lines = ["| event | " + " | ".join(states) + " |", "|---" * (len(states) + 1) + "|"]
     lines += [

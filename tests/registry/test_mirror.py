@@ -15,7 +15,7 @@ from skillwire.client.connect import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import UrlServer
 from skillwire.errors import UpstreamError
-from skillwire.registry.mirror import Mirror, Mirrored, Upstream
+from skillwire.registry.mirror import Mirror, Mirrored, MirrorSource
 from skillwire.skill import digest_of
 from trees import skill_md, small_tree, write_tree
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-UPSTREAM = Upstream("https://skills.example.com/mcp")
+UPSTREAM = MirrorSource("https://skills.example.com/mcp")
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ async def test_what_the_upstream_no_longer_has_is_reported_and_stays(
 ) -> None:
     both = [Skill("refunds", refunds()), Skill("other", refunds(name="other"))]
     await mirrored(ben, MemoryCatalog(both))
-    elsewhere = Mirror(ben, "vendor", Upstream("https://other.example.com"))
+    elsewhere = Mirror(ben, "vendor", MirrorSource("https://other.example.com"))
     catalog = MemoryCatalog([Skill("third", refunds(name="third"))])
     await elsewhere.copy(catalog, catalog.entries())
     done = await mirrored(ben, MemoryCatalog(both[:1]))

@@ -42,7 +42,7 @@ _NO_JEKYLL: Final = ".nojekyll"  # without this file, GitHub Pages leaves out fo
 
 
 @dataclass
-class Site:
+class StaticSite:
     """A site that was written: the digest of the zip file of each skill, by path, and why others are not in it."""
 
     folder: Path
@@ -57,13 +57,13 @@ async def write_site(
     *,
     limits: Limits = DEFAULT_LIMITS,
     on_skill: Callable[[int], None] | None = None,
-) -> Site:
+) -> StaticSite:
     """Write all listed skills of ``catalog`` as the site ``folder``, or nothing."""
     place = await to_thread.run_sync(_checked_place, folder)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".skillwire-", dir=place.parent) as beside:
-            writing = _Writing(Site(folder), Path(beside) / "new", limits)
+            writing = _Writing(StaticSite(folder), Path(beside) / "new", limits)
             await writing.add_all(catalog, catalog.entries(), on_skill)
             await to_thread.run_sync(writing.finish)
             await to_thread.run_sync(_checked_place, folder)  # again: reading takes a while
@@ -80,7 +80,7 @@ async def write_site(
 class _Writing:
     """A site in a temporary folder."""
 
-    def __init__(self, site: Site, root: Path, limits: Limits) -> None:
+    def __init__(self, site: StaticSite, root: Path, limits: Limits) -> None:
         self.site = site
         self.root = root
         self._limits = limits

@@ -14,7 +14,7 @@ from skillwire.cli.command import (
     FILE,
     Arguments,
     Exit,
-    Place,
+    TargetPlace,
     again,
     argument,
     flag,
@@ -59,7 +59,9 @@ _LONGEST = 80
 @verb(
     "Show everything about a skill, ask, and write it into the folders of the agents that you name."
     " skills.lock.json records its source and the digest of every file.",
-    argument("target", "TARGET", "where the skill is: see 'skillwire list --help'", type=Place(), required=False),
+    argument(
+        "target", "TARGET", "where the skill is: see 'skillwire list --help'", type=TargetPlace(), required=False
+    ),
     argument("skills", "[SKILL]…", "a name, a path or a URI (default: choose from a list)", nargs=-1),
     flag("--all", "is_all", help="all skills of TARGET"),
     AGENT,

@@ -10,7 +10,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Line, option, repeated, verb
+from skillwire.cli.command import Arguments, TextLine, option, repeated, verb
 from skillwire.cli.host_session import BY, HOST_OPTIONS, NAME, find_skill, host_command, run_with_host, system_user
 from skillwire.cli.printer import Printer, line, listed, runnable
 from skillwire.cli.prompts import can_ask, confirm, page
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from skillwire.skill.approval import Approval
     from skillwire.store.store import Store
 
-NOTE = option("--note", type=Line(may_be_empty=True), default="", metavar="TEXT", help="the reason, for the log")
+NOTE = option(
+    "--note", type=TextLine(may_be_empty=True), default="", metavar="TEXT", help="the reason, for the log"
+)
 GRANT = repeated(
     "--grant",
-    type=Line(),
+    type=TextLine(),
     metavar="TOOL",
     help="also grant this tool, or 'execute' to let code run when the model acts on this content (repeatable)",
 )

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from skillwire.cli.command import JSON, Arguments, Exit, Place, again, argument, flag, verb
+from skillwire.cli.command import JSON, Arguments, Exit, TargetPlace, again, argument, flag, verb
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
 from skillwire.errors import FormatError
 
@@ -37,7 +37,7 @@ _NAMED = 3  # files in the command that repairs them
         "[PATH]…",
         "a SKILL.md, the folder of a skill, an archive, or a folder of skills (default: the current folder)",
         nargs=-1,
-        type=Place(),
+        type=TargetPlace(),
     ),
     flag("--fix", help="repair what is safe to repair: name, quoting, allowed-tools, types of metadata values"),
     flag("--strict", help="warnings count as problems too"),

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Arguments: TypeAlias = SimpleNamespace
 Run: TypeAlias = "Callable[[Arguments, Printer], int | None]"
-Work: TypeAlias = "Callable[..., Awaitable[Any]]"
-Session: TypeAlias = "Callable[[Arguments, Printer, Work], int | None]"
+VerbWork: TypeAlias = "Callable[..., Awaitable[Any]]"
+VerbSession: TypeAlias = "Callable[[Arguments, Printer, VerbWork], int | None]"
 COMMAND = "\0"  # marks the place of the command after --; no argument can contain it
 _MOST_EXAMPLES = 10
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
@@ -105,7 +105,7 @@ def verb(
     *params: click.Parameter,
     examples: str,
     targets: int = 0,
-    within: Session | None = None,
+    within: VerbSession | None = None,
 ) -> Callable[[Callable[..., Any]], Verb]:
     """Declare a verb: the decorated function runs it.
 
@@ -146,7 +146,7 @@ FILE = click.Path(path_type=Path)  # of a file or a folder
 JSON = flag("--json", help="print a JSON document instead of text, also for errors")
 
 
-class Place(click.ParamType[str]):
+class TargetPlace(click.ParamType[str]):
     """A path or anything else that is a TARGET. Shells complete it like the name of a file."""
 
     name = "place"
@@ -213,7 +213,7 @@ class Size(click.ParamType[int]):
         return int(float(match[1]) * 1024 ** _UNITS[match[2].upper()])
 
 
-class Line(click.ParamType[str]):
+class TextLine(click.ParamType[str]):
     """Text for the log: one line without control characters."""
 
     name = "text"
@@ -229,7 +229,7 @@ class Line(click.ParamType[str]):
         raise FormatError("argument-invalid", f"{option} needs one line of text", f"correct or omit {option}")
 
 
-class UserName(Line):
+class UserName(TextLine):
     """The name of the user who decides, for a log or a lock."""
 
     name = "user"

@@ -17,7 +17,7 @@ from skillwire.cli.command import (
     JSON,
     Arguments,
     Exit,
-    Place,
+    TargetPlace,
     again,
     argument,
     command_words,
@@ -51,7 +51,7 @@ _ABOUT_THE_FILE = frozenset({
         "target",
         "[TARGET]",
         "a folder of skills, a Git repository, a URL, or a command after --",
-        type=Place(),
+        type=TargetPlace(),
         required=False,
     ),
     option(

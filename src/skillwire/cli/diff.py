@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, Place, argument, flag, verb
+from skillwire.cli.command import Arguments, Exit, TargetPlace, argument, flag, verb
 from skillwire.cli.printer import Printer, visible
 from skillwire.cli.targets import TARGET_OPTIONS, run_on_targets
 
@@ -23,8 +23,8 @@ _MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow"
 
 @verb(
     "Compare two places by the paths of skills: show new, removed and changed skills, and a diff of them.",
-    argument("old", "OLD", "a TARGET as for 'list', or a listing saved with list --json", type=Place()),
-    argument("new", "NEW", "like OLD", type=Place()),
+    argument("old", "OLD", "a TARGET as for 'list', or a listing saved with list --json", type=TargetPlace()),
+    argument("new", "NEW", "like OLD", type=TargetPlace()),
     flag("--no-text", help="show only names, and read no files"),
     *TARGET_OPTIONS,
     targets=2,

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _REFERENCE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _REPORTERS = re.compile(
-    r"[A-Z]\w*Error|Diagnostic|Refusal|Failure|invalid_\w+|_\w*(?:error|invalid|refus|problem|fail)\w*"
+    r"[A-Z]\w*Error|Diagnostic|Refusal|\w*Failure|invalid_\w+|_\w*(?:error|invalid|refus|problem|fail)\w*"
 )
 _SHOWN = 3
 
 
-class Report(NamedTuple):
+class ExplainedPlace(NamedTuple):
     """One place in the source that reports a reference: its message and hint, with … for each variable part."""
 
     reference: str
@@ -101,7 +101,7 @@ def _sources() -> Iterator[str]:
         yield path.read_text(encoding="utf-8")
 
 
-def reports_of(sources: Iterable[str], wanted: str | None = None) -> Iterator[Report]:
+def reports_of(sources: Iterable[str], wanted: str | None = None) -> Iterator[ExplainedPlace]:
     """Yield every report in ``sources``, or those of one reference."""
     for source in sources:
         if wanted is not None and f'"{wanted}"' not in source:
@@ -112,7 +112,7 @@ def reports_of(sources: Iterable[str], wanted: str | None = None) -> Iterator[Re
             if _REFERENCE.fullmatch(reference) and wanted in (None, reference):
                 texts = [*map(_template, values[1:3]), "", ""]
                 given = {word.arg: _template(word.value) for word in words}
-                yield Report(reference, texts[0], given.get("hint") or texts[1], given.get("rule", ""))
+                yield ExplainedPlace(reference, texts[0], given.get("hint") or texts[1], given.get("rule", ""))
 
 
 def _reported(node: ast.AST) -> tuple[list[ast.expr], list[ast.keyword]]:

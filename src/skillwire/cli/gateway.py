@@ -14,8 +14,8 @@ from skillwire.cli.command import (
     Arguments,
     DatabasePlace,
     Exit,
-    Place,
     Seconds,
+    TargetPlace,
     argument,
     flag,
     option,
@@ -50,7 +50,7 @@ _PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstre
 
 @verb(
     "Serve the verified skills of many MCP servers and folders as one server. Messages go to stderr.",
-    argument("paths", "[FOLDER]…", "a folder of skills; its name is its label", nargs=-1, type=Place()),
+    argument("paths", "[FOLDER]…", "a folder of skills; its name is its label", nargs=-1, type=TargetPlace()),
     option("--config", type=FILE, metavar="FILE", help="an mcpServers file: every server in it is an upstream"),
     option("--policy", type=FILE, metavar="FILE", help="a gateway.toml; see docs/how-to/gateway.md"),
     option(

@@ -13,7 +13,7 @@ from skillwire.cli.command import (
     DatabasePlace,
     Seconds,
     UserName,
-    Work,
+    VerbWork,
     argument,
     option,
     repeated,
@@ -96,7 +96,7 @@ def state_of(arguments: Arguments) -> str | Path:
     return state_folder(USER) if arguments.state is None else expanded_state(arguments.state)
 
 
-def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int | None:
+def run_with_store(arguments: Arguments, printer: Printer, work: VerbWork) -> int | None:
     """Open the store without connecting to servers, pass it to ``work``, and return its exit code."""
 
     async def run() -> int | None:
@@ -114,7 +114,7 @@ def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int | 
 def run_with_host(
     arguments: Arguments,
     printer: Printer,
-    work: Work,
+    work: VerbWork,
     *,
     ask: Ask | None = None,
     policy: Policy | None = None,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import click
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.install.installation import Backups, Fetched, Outcome, Signature
+    from skillwire.install.installation import Backups, Fetched, InstallOutcome, Signature
     from skillwire.install.lock import Installed, Server
     from skillwire.install.places import InstallScope
 
@@ -158,14 +158,14 @@ def show_skill(fetched: Fetched, server: Server, printer: Printer, *, with_sourc
         printer.talk(each)
 
 
-def show_outcome(outcome: Outcome, name: str, printer: Printer) -> None:
+def show_outcome(outcome: InstallOutcome, name: str, printer: Printer) -> None:
     """Print the written folders, and the copies of replaced files."""
     for label in outcome.written:
         printer.data(f"wrote {line(label)}/{line(name)}")
     show_backups(outcome, printer)
 
 
-def show_backups(outcome: Outcome, printer: Printer) -> None:
+def show_backups(outcome: InstallOutcome, printer: Printer) -> None:
     """Print where the copies of edited files are."""
     for place in outcome.backups:
         printer.talk(f"a copy of the edited files is in {line(str(place))}")

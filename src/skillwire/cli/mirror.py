@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Arguments, Exit, Place, argument, flag, option, verb
+from skillwire.cli.command import COMMAND, Arguments, Exit, TargetPlace, argument, flag, option, verb
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.cli.registry_session import STATE, registry_of
 from skillwire.cli.targets import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.registry.mirror import Mirrored, Upstream
+    from skillwire.registry.mirror import Mirrored, MirrorSource
     from skillwire.skill import SkillEntry
 
 _WORDS = {
@@ -41,7 +41,7 @@ _WORDS = {
 @verb(
     "Copy the skills of TARGET into a namespace of a registry. Another person approves each version before readers"
     " see it.",
-    argument("target", "TARGET", "where the skills are: see 'skillwire list --help'", type=Place()),
+    argument("target", "TARGET", "where the skills are: see 'skillwire list --help'", type=TargetPlace()),
     argument("skills", "[SKILL]…", "only these: names, paths or URIs (default: all)", nargs=-1),
     option("--namespace", metavar="NAMESPACE", help="where: acme, or acme/upstream for a folder in it"),
     option(
@@ -107,21 +107,21 @@ async def _entries(catalog: Catalog, arguments: Arguments) -> AsyncIterator[Skil
         yield entry
 
 
-def _upstream(catalog: Catalog, arguments: Arguments) -> Upstream:
+def _upstream(catalog: Catalog, arguments: Arguments) -> MirrorSource:
     """Return the address that each version records, without secrets and without paths of this machine."""
     from skillwire.catalog.git import GitCatalog
     from skillwire.client.servers import address_of, target_kind
-    from skillwire.registry.mirror import Upstream
+    from skillwire.registry.mirror import MirrorSource
 
     if isinstance(catalog, GitCatalog):
         source = catalog.source
         address = f"repository {source.name}" if source.is_local else str(source)
-        return Upstream(address, {"commit": catalog.commit} if catalog.commit else {})
+        return MirrorSource(address, {"commit": catalog.commit} if catalog.commit else {})
     if arguments.target == COMMAND:
-        return Upstream(f"command {address_of(list(arguments.commands[0]))}")
+        return MirrorSource(f"command {address_of(list(arguments.commands[0]))}")
     if target_kind(arguments.target) == "path":
-        return Upstream(f"folder {os.path.basename(os.path.realpath(arguments.target))}")
-    return Upstream(address_of(arguments.target))
+        return MirrorSource(f"folder {os.path.basename(os.path.realpath(arguments.target))}")
+    return MirrorSource(address_of(arguments.target))
 
 
 def _document(done: Mirrored) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.cli.command import JSON, Arguments, Exit, Place, argument, flag, option, verb
+from skillwire.cli.command import JSON, Arguments, Exit, TargetPlace, argument, flag, option, verb
 from skillwire.cli.diff import print_difference
 from skillwire.cli.printer import Printer, counted, line, size_of
 from skillwire.cli.prompts import can_ask, confirm
@@ -39,7 +39,7 @@ class _Skill(NamedTuple):
 
 @verb(
     "Publish a skill as a new version in a registry.",
-    argument("path", "FOLDER", "the folder of a skill", type=Place()),
+    argument("path", "FOLDER", "the folder of a skill", type=TargetPlace()),
     option("--namespace", metavar="NAMESPACE", help="where: acme, or acme/billing for skills in a folder of it"),
     option(
         "--version", metavar="X.Y.Z", help="the number, if SKILL.md has no metadata.version (default: the next)"

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import JSON, Arguments, DatabasePlace, Work, option, run_async
+from skillwire.cli.command import JSON, Arguments, DatabasePlace, VerbWork, option, run_async
 from skillwire.cli.host_session import state_of
 from skillwire.errors import FormatError, StoreError
 
@@ -116,7 +116,7 @@ def stored_token(arguments: Arguments, url: str) -> str | None:
     return logins.tokens[max(found, key=len)] if found else None
 
 
-def run_with_registry(arguments: Arguments, printer: Printer, work: Work) -> int | None:
+def run_with_registry(arguments: Arguments, printer: Printer, work: VerbWork) -> int | None:
     """Open the client of the registry, pass it to ``work``, and return its exit code."""
 
     async def run() -> int | None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import click
 
-from skillwire.cli.command import Arguments, Line, argument, flag, option, verb
+from skillwire.cli.command import Arguments, TextLine, argument, flag, option, verb
 from skillwire.cli.printer import Printer, counted, line, listed
 from skillwire.cli.registry_session import REGISTRY_OPTIONS, run_with_registry
 from skillwire.errors import FormatError, NotFoundError
@@ -139,7 +139,7 @@ async def _move(client: RegistryClient, path: str, channel: str, version: str, p
 @verb(
     "Withdraw a version, with a reason. Installed copies and exact versions still work; nothing new gets it.",
     VERSION,
-    option("--reason", type=Line(), metavar="TEXT", help="why; users read it"),
+    option("--reason", type=TextLine(), metavar="TEXT", help="why; users read it"),
     UNDO,
     *REGISTRY_OPTIONS,
     within=run_with_registry,
@@ -163,7 +163,7 @@ async def _yank(client: RegistryClient, arguments: Arguments, printer: Printer) 
 @verb(
     "Mark a skill as deprecated, with a reason, and the skill to use instead.",
     SKILL,
-    option("--reason", type=Line(), metavar="TEXT", help="why; users read it"),
+    option("--reason", type=TextLine(), metavar="TEXT", help="why; users read it"),
     option("--instead", metavar="NAMESPACE/NAME", help="the skill to use instead"),
     UNDO,
     *REGISTRY_OPTIONS,
@@ -187,7 +187,7 @@ async def _deprecate(client: RegistryClient, arguments: Arguments, printer: Prin
     argument("number", "[NUMBER]", "the review to decide about", required=False, type=int),
     flag("--approve", help="approve it"),
     flag("--decline", help="decline it"),
-    option("--note", default="", type=Line(may_be_empty=True), metavar="TEXT", help="why, for the log"),
+    option("--note", default="", type=TextLine(may_be_empty=True), metavar="TEXT", help="why, for the log"),
     option("--digest", metavar="DIGEST", help="only if it is about this content"),
     *REGISTRY_OPTIONS,
     within=run_with_registry,
@@ -225,7 +225,7 @@ async def _reviews(client: RegistryClient, arguments: Arguments, printer: Printe
 @verb(
     "Delete the content of a version, with a reason. Its number is never used again. Only for administrators.",
     VERSION,
-    option("--reason", type=Line(), metavar="TEXT", help="why; the history shows it"),
+    option("--reason", type=TextLine(), metavar="TEXT", help="why; the history shows it"),
     *REGISTRY_OPTIONS,
     within=run_with_registry,
     examples="""\

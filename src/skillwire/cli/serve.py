@@ -9,7 +9,7 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from skillwire.cli.command import Arguments, Exit, Place, argument, flag, option, repeated, verb
+from skillwire.cli.command import Arguments, Exit, TargetPlace, argument, flag, option, repeated, verb
 from skillwire.cli.server_session import (
     SERVING_OPTIONS,
     check_serving,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         "[PATH]…",
         "a folder of skills, the folder of one, an archive, or a Git repository (default: the current folder)",
         nargs=-1,
-        type=Place(),
+        type=TargetPlace(),
     ),
     option("--prefix", default="", metavar="PATH", help="serve every skill under this path"),
     repeated("--unlisted", metavar="GLOB", help="serve these without listing them (repeatable)"),

@@ -19,8 +19,8 @@ from skillwire.cli.command import (
     FILE,
     JSON,
     Arguments,
-    Place,
     Seconds,
+    TargetPlace,
     argument,
     command_words,
     flag,
@@ -42,9 +42,9 @@ _TARGET_HELP = (
     " mcpServers file, or a command after --"
 )
 NO_SKILLS = ": a skill is a folder with a file named SKILL.md; make one: skillwire new NAME"
-TARGET = argument("target", "TARGET", _TARGET_HELP, type=Place())
+TARGET = argument("target", "TARGET", _TARGET_HELP, type=TargetPlace())
 OPTIONAL_TARGET = argument(
-    "target", "[TARGET]", f"{_TARGET_HELP} (default: the current folder)", type=Place(), required=False
+    "target", "[TARGET]", f"{_TARGET_HELP} (default: the current folder)", type=TargetPlace(), required=False
 )
 SKILL = argument("skill", "SKILL", "a name, a path or a URI")
 HEADER = repeated("--header", metavar="'NAME: VALUE'", help="sent with every request to a URL (repeatable)")

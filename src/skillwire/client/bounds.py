@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
 
-    from mcp.client._transport import TransportStreams
-
     from skillwire.limits import Limits
     from skillwire.skill.uri import SkillUri
 
@@ -244,8 +242,11 @@ def as_uri(value: object) -> SkillUri | None:
 
 
 @asynccontextmanager
-async def open_http(url: str, client: httpx2.AsyncClient, limits: Limits) -> AsyncGenerator[TransportStreams]:
-    """Open the SDK's streams to ``url`` through ``client``, which is opened and closed too."""
+async def open_http(url: str, client: httpx2.AsyncClient, limits: Limits) -> AsyncGenerator[tuple[Any, Any]]:
+    """Open the SDK's streams to ``url`` through ``client``, which is opened and closed too.
+
+    The SDK has no public names for the types of its two streams.
+    """
     async with (
         client,
         streamable_http_client(url, http_client=client, max_sse_event_size=limits.max_message_bytes) as streams,

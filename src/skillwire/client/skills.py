@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.git import GitCatalog
     from skillwire.client.dialects import DialectName
-    from skillwire.client.dialects.contract import Children, Dialect
+    from skillwire.client.dialects.contract import Children, ClientDialect
     from skillwire.client.remote import RemoteCatalog
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
     from skillwire.skill.verify import VerifiedFile
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     Extractor = Callable[[str], Iterable[str]]
     ReadBytes = Callable[[str, int, str], Awaitable[bytes]]
 
-_D = TypeVar("_D", bound="Dialect")
+_D = TypeVar("_D", bound="ClientDialect")
 _MAX_MINED = 100
 _MAX_COMPLETED = 100
 _MAX_ASKED = 32  # folders around a file that are tried as skills
@@ -108,7 +108,7 @@ class SkillsClient:
         self.limits = self.connection.limits
         self.problems: list[Diagnostic] = []
         self.read_bytes: ReadBytes = self._read_bytes  # that of the dialect, once it is detected
-        self._dialect: Dialect | None = None
+        self._dialect: ClientDialect | None = None
         self._is_detected = dialect is not None
         if dialect is not None:
             self._use(dialect)
@@ -313,7 +313,7 @@ class SkillsClient:
         """``native``: deactivate a skill (M3)."""
         await (await self._as(NativeDialect)).deactivate(name)
 
-    async def _pages(self, dialect: Dialect) -> AsyncIterator[list[SkillEntry]]:
+    async def _pages(self, dialect: ClientDialect) -> AsyncIterator[list[SkillEntry]]:
         try:
             async for page in dialect.pages():
                 yield page
@@ -321,7 +321,7 @@ class SkillsClient:
             async for page in (await self._other_dialect(error)).pages():
                 yield page
 
-    async def _other_dialect(self, error: ProtocolError) -> Dialect:
+    async def _other_dialect(self, error: ProtocolError) -> ClientDialect:
         """Detect the dialect of a server that declares the extension but does not know its methods (I1).
 
         Servers of the drafts do this. Any other ``error`` is raised.
@@ -338,7 +338,7 @@ class SkillsClient:
             raise error
         return self._use(name)
 
-    def _use(self, name: DialectName) -> Dialect:
+    def _use(self, name: DialectName) -> ClientDialect:
         self._dialect = DIALECTS[name](self.connection, self._report)
         self.read_bytes = self._dialect.read
         return self._dialect
@@ -366,7 +366,7 @@ class SkillsClient:
             return []
         return list(dict.fromkeys(self._extract(instructions)))[:_MAX_MINED]
 
-    async def _required_dialect(self) -> Dialect:
+    async def _required_dialect(self) -> ClientDialect:
         if self._dialect is None:
             await self.dialect()
         if self._dialect is None:

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
     from anyio.abc import ByteReceiveStream, ByteSendStream, Process
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.client._transport import TransportStreams
 
     from skillwire.client.bounds import Meter
 
     _Incoming: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
+    Streams: TypeAlias = tuple[
+        MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+    ]
 
 _GRACE_SECONDS = 2.0
 _LAST_OUTPUT_BYTES = 2000
@@ -44,7 +46,7 @@ _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream
 @asynccontextmanager
 async def open_stdio(
     command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
-) -> AsyncGenerator[TransportStreams]:
+) -> AsyncGenerator[Streams]:
     """Start ``command`` and exchange the SDK's messages with it."""
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)

@@ -139,7 +139,7 @@ def _check_content(run: ServerRun, exchange: Exchange, uri: str) -> bytes | None
     return data
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """The content in a response to ``resources/read``: its bytes, or the problem with it; and its item."""
 
     data: bytes | None
@@ -147,26 +147,28 @@ class Content(NamedTuple):
     item: Mapping[str, Any] = MappingProxyType({})
 
 
-def decode_content(exchange: Exchange, uri: str) -> Content:
+def decode_content(exchange: Exchange, uri: str) -> FileContent:
     """Decode the only content of a response, which must be about ``uri``."""
     if exchange.result is None:
-        return Content(None, f"cannot be read: {exchange.summary}")
+        return FileContent(None, f"cannot be read: {exchange.summary}")
     contents = [as_object(item) for item in as_list(exchange.result.get("contents"))]
     if len(contents) != 1:
-        return Content(None, f"has {len(contents)} contents instead of one")
+        return FileContent(None, f"has {len(contents)} contents instead of one")
     item = contents[0]
     place = as_uri(item.get("uri"))
     if place is None or place != as_uri(uri):
-        return Content(None, f"is answered with {item.get('uri')!r:.300}", item)
+        return FileContent(None, f"is answered with {item.get('uri')!r:.300}", item)
     text, blob = item.get("text"), item.get("blob")
     if isinstance(text, str) == isinstance(blob, str):
-        return Content(None, "does not have exactly one of 'text' and 'blob'", item)
+        return FileContent(None, "does not have exactly one of 'text' and 'blob'", item)
     try:
-        return Content(text.encode() if isinstance(text, str) else b64decode(str(blob), validate=True), item=item)
+        return FileContent(
+            text.encode() if isinstance(text, str) else b64decode(str(blob), validate=True), item=item
+        )
     except UnicodeEncodeError:
-        return Content(None, "has text that is not Unicode", item)
+        return FileContent(None, "has text that is not Unicode", item)
     except (binascii.Error, ValueError):
-        return Content(None, "has a 'blob' that is not base64", item)
+        return FileContent(None, "has a 'blob' that is not base64", item)
 
 
 def _bytes(exchange: Exchange) -> bytes | None:

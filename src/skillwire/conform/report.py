@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Message: TypeAlias = dict[str, Any]
-Kind: TypeAlias = Literal["server", "host"]
+ReportKind: TypeAlias = Literal["server", "host"]
 
 _MAX_TEXT = 200
 _MAX_ITEMS = 4
@@ -267,7 +267,7 @@ class Section:
 class Report:
     """The report of a whole run."""
 
-    kind: Kind
+    kind: ReportKind
     target: str
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()

@@ -447,10 +447,8 @@ class Approvals:
             facts["target"] = request.target
         if request.kind == "load" and (answer.yes or answer.remember):
             contents = claimed_contents(request.entry)
-            facts |= {
-                "fingerprint": fingerprint(contents),
-                "contents": sorted(contents),
-            }  # the history compares them
+            # The history compares the contents.
+            facts |= {"fingerprint": fingerprint(contents), "contents": sorted(contents)}
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
         facts |= note_facts(answer.note, answer.user)

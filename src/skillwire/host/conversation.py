@@ -58,11 +58,11 @@ MISMATCHES = ("skill-changed", "digest-mismatch", "size-mismatch", "frontmatter-
 """References of errors after which the content of a skill is not what was loaded."""
 
 
-State: TypeAlias = Literal["closed", "quoted", "open", "revoked"]
+WindowState: TypeAlias = Literal["closed", "quoted", "open", "revoked"]
 Event: TypeAlias = Literal["load", "plain-read", "directory-read", "cross-read", "revoke", "change", "leave"]
 
 # Every event has a row and every state a column, so that no case is left to a default.
-TRANSITIONS: dict[Event, dict[State, State]] = {
+TRANSITIONS: dict[Event, dict[WindowState, WindowState]] = {
     "load": {"closed": "open", "quoted": "open", "open": "open", "revoked": "open"},
     "plain-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
     "directory-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
@@ -79,7 +79,7 @@ class Window:
 
     skill: ApprovedSkill
     name: str
-    state: State = "closed"
+    state: WindowState = "closed"
 
     def after(self, event: Event) -> Window:
         """The window after ``event``."""

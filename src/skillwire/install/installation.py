@@ -140,7 +140,7 @@ class Backups:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InstallOutcome:
     """The changed folders, the copies of edited files, and the agents whose folders are unusable."""
 
     written: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ class Outcome:
 
 def add(
     scope: InstallScope, fetched: Fetched, server: Server, agents: Mapping[str, Mode], who: Signature
-) -> Outcome:
+) -> InstallOutcome:
     """Write the skill into the folders of ``agents`` and into the lock."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
@@ -168,10 +168,12 @@ def add(
         swap.commit(lambda: lock.write(lock.now.having(replace(known, agents=merged))))
     for place in layout.places:
         forget_unrecorded(place.folder, name)
-    return Outcome(written)
+    return InstallOutcome(written)
 
 
-def update(scope: InstallScope, planned: Installed, fetched: Fetched, who: Signature, backups: Backups) -> Outcome:
+def update(
+    scope: InstallScope, planned: Installed, fetched: Fetched, who: Signature, backups: Backups
+) -> InstallOutcome:
     """Replace the content of ``planned``, which is the entry of the lock when the user was asked."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
@@ -188,7 +190,7 @@ def update(scope: InstallScope, planned: Installed, fetched: Fetched, who: Signa
         written = _stage(swap, layout, name, fetched.files)
         new = replace(known, files=digests, by=who.by, at=who.at, tool=who.tool, commit=fetched.commit)
         swap.commit(lambda: lock.write(lock.now.having(new)))
-    return Outcome(written, kept)
+    return InstallOutcome(written, kept)
 
 
 def record_commit(scope: InstallScope, planned: Installed, commit: str | None) -> None:
@@ -198,7 +200,7 @@ def record_commit(scope: InstallScope, planned: Installed, commit: str | None) -
             lock.write(lock.now.having(replace(planned, commit=commit)))
 
 
-def remove(scope: InstallScope, name: str, agents: Collection[str], backups: Backups) -> Outcome:
+def remove(scope: InstallScope, name: str, agents: Collection[str], backups: Backups) -> InstallOutcome:
     """Remove a skill from the folders of ``agents``, or of all; and from the lock if none is left."""
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
         known = require_skill(lock.now, name)
@@ -222,12 +224,12 @@ def remove(scope: InstallScope, name: str, agents: Collection[str], backups: Bac
         new = lock.now.having(replace(known, agents=left)) if left else lock.now.without(name)
         swap.commit(lambda: lock.write(new))
     unreached = tuple(key for key in known.agents if key not in usable and key not in left)
-    return Outcome(tuple(state.place.label for state in leaving), kept, unreached)
+    return InstallOutcome(tuple(state.place.label for state in leaving), kept, unreached)
 
 
 def restore(
     scope: InstallScope, planned: Lock, ready: Mapping[str, Mapping[str, bytes]], backups: Backups
-) -> Outcome:
+) -> InstallOutcome:
     """Make all folders match the lock, or change none. The lock is not written.
 
     ``ready`` has the files of each skill that is missing somewhere, by name.
@@ -246,7 +248,7 @@ def restore(
             kept += backups.keep(name, found)
             written += (f"{label}/{name}" for label in _stage(swap, layout, name, files))
         swap.commit(lambda: None)
-    return Outcome(tuple(written), tuple(kept))
+    return InstallOutcome(tuple(written), tuple(kept))
 
 
 def check_untouched(scope: InstallScope, lock: Lock) -> None:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         SkillRef,
     )
 
-Outcome: TypeAlias = Literal["created", "unchanged"]
-Verdict: TypeAlias = Literal["approved", "declined"]
+PublishOutcome: TypeAlias = Literal["created", "unchanged"]
+ReviewVerdict: TypeAlias = Literal["approved", "declined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Draft:
 class Published:
     """The result of a publication. ``waits``: the channel moves when the review with this number is approved."""
 
-    outcome: Outcome
+    outcome: PublishOutcome
     version: str
     moved: bool
     waits: int | None = None
@@ -300,7 +300,9 @@ class RegistryStore(ABC):
         """The open reviews that this caller may see, the oldest first."""
 
     @abstractmethod
-    async def decide(self, actor: Actor, number: int, verdict: Verdict, *, digest: str, note: str = "") -> None:
+    async def decide(
+        self, actor: Actor, number: int, verdict: ReviewVerdict, *, digest: str, note: str = ""
+    ) -> None:
         """Approve or decline a review. ``digest`` must be that of the reviewed content.
 
         The publisher of the version and the one who asked for the move cannot.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from skillwire.registry.client import RegistryClient
     from skillwire.skill import SkillEntry
 
-Outcome: TypeAlias = Literal["published", "waits", "unchanged", "refused", "gone"]
+MirrorOutcome: TypeAlias = Literal["published", "waits", "unchanged", "refused", "gone"]
 
 ORIGIN: Final = "mirror"
 """The key in the source of a version with the address that it was mirrored from."""
@@ -41,7 +41,7 @@ class Mirrored:
     """What happened to one skill. ``review`` is the number of the review that its version waits for."""
 
     path: str
-    outcome: Outcome
+    outcome: MirrorOutcome
     version: str = ""
     review: int | None = None
     note: str = ""
@@ -49,7 +49,7 @@ class Mirrored:
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
+class MirrorSource:
     """Where the skills come from: an address without secrets, and for a repository its commit."""
 
     address: str
@@ -77,7 +77,7 @@ class Mirror:
         self,
         client: RegistryClient,
         namespace: str,
-        upstream: Upstream,
+        upstream: MirrorSource,
         *,
         channel: str = "stable",
         quarantine: bool = True,
@@ -156,7 +156,7 @@ class Mirror:
             "source": self._upstream.source_of(entry),
         }
         made = await self._client.call("POST", f"skills/{path}/-/versions", body)
-        outcome: Outcome = "published" if made["waits"] is None else "waits"
+        outcome: MirrorOutcome = "published" if made["waits"] is None else "waits"
         return Mirrored(path, outcome, made["version"], made["waits"], made["note"])
 
     async def _upload(self, catalog: Catalog, entry: SkillEntry) -> dict[str, int]:

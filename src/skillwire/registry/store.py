@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         Published,
         Release,
         ReviewRequest,
+        ReviewVerdict,
         TokenInfo,
         TrustedPublisher,
-        Verdict,
         VersionLine,
     )
     from skillwire.registry.model import Action, Actor, Identity, Namespace, Role, SkillRef
@@ -155,7 +155,9 @@ class SqlRegistryStore(RegistryStore):
         """The open reviews that this caller may see, the oldest first."""
         return await self._database.read(lambda session: versions.reviews(session, who, namespace))
 
-    async def decide(self, actor: Actor, number: int, verdict: Verdict, *, digest: str, note: str = "") -> None:
+    async def decide(
+        self, actor: Actor, number: int, verdict: ReviewVerdict, *, digest: str, note: str = ""
+    ) -> None:
         """Approve or decline a review. ``digest`` must be that of the reviewed content."""
         await self._database.write(lambda session: versions.decide(session, actor, number, verdict, digest, note))
 

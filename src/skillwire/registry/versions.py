@@ -40,7 +40,7 @@ from skillwire.store.database import placeholders
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from skillwire.registry.contract import Draft, Verdict
+    from skillwire.registry.contract import Draft, ReviewVerdict
     from skillwire.registry.model import Action, Actor, Identity, Manifest
     from skillwire.store.database import Session
 
@@ -247,7 +247,7 @@ def reviews(session: Session, who: Identity, namespace: str | None) -> list[Revi
     return [ReviewRequest(*row) for row in found]
 
 
-def decide(session: Session, actor: Actor, number: int, verdict: Verdict, digest: str, note: str) -> None:
+def decide(session: Session, actor: Actor, number: int, verdict: ReviewVerdict, digest: str, note: str) -> None:
     """Approve or decline a review."""
     who = actor.identity
     found = session.row(

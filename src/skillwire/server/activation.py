@@ -35,15 +35,13 @@ if TYPE_CHECKING:
     from skillwire.server.dialect import Context, ServedSkills
     from skillwire.server.scopes import Bindings, Bound
     from skillwire.skill import SkillEntry
-    from skillwire.wire.native import Kind
+    from skillwire.wire.native import BoundKind
 
 MAX_ACTIVE = 64
 _MAX_TOKEN = 8 * KIB
 _ALGORITHM = "HS256"
 _AUDIENCE = "skillwire/activation"
 _CLAIMS = ["exp", "aud", "sub", "skills"]
-
-Paths = tuple[str, ...]
 
 
 class Activations:
@@ -52,9 +50,9 @@ class Activations:
     def __init__(self, key: bytes | None = None, seconds: int = 3600) -> None:
         self._key = key or secrets.token_bytes(MIN_KEY_BYTES)
         self._seconds = seconds
-        self._sessions: WeakKeyDictionary[object, Paths] = WeakKeyDictionary()
+        self._sessions: WeakKeyDictionary[object, tuple[str, ...]] = WeakKeyDictionary()
 
-    def paths(self, ctx: Context) -> Paths:
+    def paths(self, ctx: Context) -> tuple[str, ...]:
         """The activated skills, even if they no longer exist. An invalid token raises a ``ProtocolError``."""
         if not is_modern(ctx):
             return self._sessions.get(connection_of(ctx.session), ())
@@ -80,13 +78,13 @@ class Activations:
             ctx, tuple(other for other in self.paths(ctx) if other != path and not other.startswith(inside))
         )
 
-    def _keep(self, ctx: Context, paths: Paths) -> dict[str, Any]:
+    def _keep(self, ctx: Context, paths: tuple[str, ...]) -> dict[str, Any]:
         if is_modern(ctx):
             return {ACTIVATION: self._sign(paths)}
         self._sessions[connection_of(ctx.session)] = paths
         return {}
 
-    def _sign(self, paths: Paths) -> str:
+    def _sign(self, paths: tuple[str, ...]) -> str:
         import jwt  # late, here and below: only clients that activate skills need it
 
         claims = {
@@ -100,7 +98,7 @@ class Activations:
             raise _too_many()
         return token
 
-    def _read(self, token: object) -> Paths:
+    def _read(self, token: object) -> tuple[str, ...]:
         if not isinstance(token, str) or len(token) > _MAX_TOKEN:
             raise _refused("was not issued by this server")
         import jwt
@@ -160,7 +158,7 @@ class ActiveSkills:
         outer = await self.enclosing(self._served.visible(), path)
         return outer is None or outer.path in live
 
-    async def hidden(self, kind: Kind) -> frozenset[str] | None:
+    async def hidden(self, kind: BoundKind) -> frozenset[str] | None:
         """Names or canonical URIs that are in no list; ``None`` if no skill binds items of this kind."""
         keys = (await self.bindings.current()).skills[kind]
         if not keys or not self.keep_listed:
@@ -179,7 +177,7 @@ class ActiveSkills:
         entries = [await self._peek(catalog, path) for path in paths]
         return [entry for entry in entries if entry is not None and entry.listed]
 
-    async def binders(self, kind: Kind, key: str) -> tuple[Bound, tuple[str, ...]]:
+    async def binders(self, kind: BoundKind, key: str) -> tuple[Bound, tuple[str, ...]]:
         """All bindings, and the skills that bind exactly ``key``."""
         bound = await self.bindings.current()
         return bound, bound.skills_of(kind, key)
@@ -197,7 +195,7 @@ class ActiveSkills:
         return await catalog.peek_skill(skill_md_uri(path, self._served.scheme))
 
 
-def is_hidden(kind: Kind, key: object, hidden: frozenset[str]) -> bool:
+def is_hidden(kind: BoundKind, key: object, hidden: frozenset[str]) -> bool:
     """Whether a listed item is in ``hidden``."""
     return isinstance(key, str) and canonical_key(kind, key) in hidden
 

@@ -99,9 +99,8 @@ def _checked(visible: object) -> tuple[str, ...] | Callable[[str], bool]:
     if isinstance(visible, str | bytes) or not isinstance(visible, Iterable):
         kind = type(visible).__name__
         raise TypeError(f"'visible' returned {kind}; return a list of prefixes, or a function of a skill path")
-    return _valid(
-        tuple(sorted(set(cast("Iterable[str]", visible))))
-    )  # callers with the same prefixes share a view
+    # Sorted, because callers with the same prefixes share a view.
+    return _valid(tuple(sorted(set(cast("Iterable[str]", visible)))))
 
 
 @lru_cache(_MOST_VIEWS)

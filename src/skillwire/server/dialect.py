@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Handler: TypeAlias = Callable[[Context, CallNext], Awaitable[HandlerResult]]
-Answer: TypeAlias = dict[str, Any]
+MethodResult: TypeAlias = dict[str, Any]
 P = TypeVar("P", bound=BaseModel)
 
 Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
@@ -198,20 +198,20 @@ def validated(ctx: Context, params_type: type[P]) -> P:
     return params_type.model_validate(ctx.params or {}, by_name=False)
 
 
-def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[Answer]:
+def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[MethodResult]:
     """All pages of one of the server's own listings, requested on behalf of ``ctx``, with its ``_meta``."""
     meta = (ctx.params or {}).get("_meta")
     common = {} if meta is None else {"_meta": meta}
 
-    async def read(params: Answer) -> Answer:
-        return cast("Answer", await call_next(replace(ctx, method=method, params={**common, **params})))
+    async def read(params: MethodResult) -> MethodResult:
+        return cast("MethodResult", await call_next(replace(ctx, method=method, params={**common, **params})))
 
     return all_pages(read)
 
 
-async def all_pages(read: Callable[[Answer], Awaitable[Answer]]) -> AsyncIterator[Answer]:
+async def all_pages(read: Callable[[MethodResult], Awaitable[MethodResult]]) -> AsyncIterator[MethodResult]:
     """All pages that ``read`` returns for ``{}`` and then for ``{"cursor": …}``, within bounds."""
-    params: Answer = {}
+    params: MethodResult = {}
     for _ in range(DEFAULT_LIMITS.max_pages):
         page = await read(params)
         yield page
@@ -221,11 +221,11 @@ async def all_pages(read: Callable[[Answer], Awaitable[Answer]]) -> AsyncIterato
         params = {"cursor": cursor}
 
 
-def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:
+def declaring(declare: Callable[[Context, MethodResult], None]) -> dict[str, Handler]:
     """Handlers that let ``declare`` change the capabilities of the server, in place."""
 
     async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
-        result = cast("Answer", await call_next(ctx))
+        result = cast("MethodResult", await call_next(ctx))
         capabilities = dict(result.get("capabilities") or {})
         declare(ctx, capabilities)
         return {**result, "capabilities": capabilities}
@@ -233,7 +233,7 @@ def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:
     return {"initialize": handle, "server/discover": handle}
 
 
-def declare_skills(capabilities: Answer, resources: Answer) -> None:
+def declare_skills(capabilities: MethodResult, resources: MethodResult) -> None:
     """Declare skills by name, and ``resources``, in place (P1, M4).
 
     Skills are also among the experimental capabilities: clients of some SDKs drop an unknown capability.
@@ -351,7 +351,7 @@ class ServedSkills:
     def answering(
         self,
         params_type: type[P],
-        answer: Callable[[P], Awaitable[Answer]],
+        answer: Callable[[P], Awaitable[MethodResult]],
         *,
         freshness: Freshness | None = None,
         cacheable: bool = True,
@@ -359,7 +359,7 @@ class ServedSkills:
         """A handler that validates the parameters and returns the completed result of ``answer``."""
         kept = (freshness or self.freshness) if cacheable else None
 
-        async def handle(ctx: Context, call_next: CallNext) -> Answer:  # noqa: ARG001 - the form of a handler
+        async def handle(ctx: Context, call_next: CallNext) -> MethodResult:  # noqa: ARG001 - the form of a handler
             params = validated(ctx, params_type)
             try:  # not ``rpc_errors``: this is on the path of every request
                 result = await answer(params)
@@ -369,12 +369,12 @@ class ServedSkills:
 
         return handle
 
-    def complete(self, ctx: Context, result: Answer, freshness: Freshness | None = None) -> Answer:
+    def complete(self, ctx: Context, result: MethodResult, freshness: Freshness | None = None) -> MethodResult:
         """``result`` with the fields of the stateless era, and with ``freshness`` if it is cacheable."""
         if not is_modern(ctx):
             return result
         cached = {} if freshness is None else {"ttlMs": freshness.ttl_ms, "cacheScope": freshness.scope}
-        meta: Answer = {SERVER_INFO_META_KEY: self.server.server_info_stamp, **(result.get("_meta") or {})}
+        meta: MethodResult = {SERVER_INFO_META_KEY: self.server.server_info_stamp, **(result.get("_meta") or {})}
         return {**result, **cached, "resultType": "complete", "_meta": meta}
 
     def appended(self, field: str, ours: Handler) -> Handler:
@@ -384,24 +384,24 @@ class ServedSkills:
             cursor = (ctx.params or {}).get("cursor")
             if isinstance(cursor, str) and cursor.startswith(_OWN_CURSOR):
                 own = _with_cursor(ctx, cursor.removeprefix(_OWN_CURSOR))
-                return _with_own_cursor(cast("Answer", await ours(own, call_next)))
+                return _with_own_cursor(cast("MethodResult", await ours(own, call_next)))
             if not self.has(ctx.method):  # then a foreign cursor is unknown, and ours to refuse
-                return _with_own_cursor(cast("Answer", await ours(ctx, call_next)))
-            theirs = cast("Answer", await call_next(ctx))
+                return _with_own_cursor(cast("MethodResult", await ours(ctx, call_next)))
+            theirs = cast("MethodResult", await call_next(ctx))
             if theirs.get("nextCursor"):
                 return theirs
-            page = _with_own_cursor(cast("Answer", await ours(_with_cursor(ctx, None), call_next)))
+            page = _with_own_cursor(cast("MethodResult", await ours(_with_cursor(ctx, None), call_next)))
             result = {**theirs, **page, field: [*theirs.get(field, ()), *page[field]]}
             if "ttlMs" in page:  # the shorter lifetime and the narrower scope of both
                 result["ttlMs"] = min(int(theirs.get("ttlMs", 0)), int(page["ttlMs"]))
                 if theirs.get("cacheScope") == "private":
                     result["cacheScope"] = "private"
-            meta: Answer = {**(theirs.get("_meta") or {}), **(page.get("_meta") or {})}
+            meta: MethodResult = {**(theirs.get("_meta") or {}), **(page.get("_meta") or {})}
             return {**result, "_meta": meta} if meta else result
 
         return handle
 
-    async def server_items(self, ctx: Context, call_next: CallNext, method: str, field: str) -> list[Answer]:
+    async def server_items(self, ctx: Context, call_next: CallNext, method: str, field: str) -> list[MethodResult]:
         """Everything that the server itself lists, from all pages."""
         if not self.has(method):
             return []
@@ -419,7 +419,7 @@ def _with_cursor(ctx: Context, cursor: str | None) -> Context:
     return replace(ctx, params=params if cursor is None else {**params, "cursor": cursor})
 
 
-def _with_own_cursor(result: Answer) -> Answer:
+def _with_own_cursor(result: MethodResult) -> MethodResult:
     cursor = result.get("nextCursor")
     return {**result, "nextCursor": _OWN_CURSOR + cursor} if cursor else result
 
@@ -465,7 +465,7 @@ class SkillFiles:
                 raise
         return await self._read_own(ctx, call_next)  # our error explains more than the server's
 
-    async def _read_file(self, params: ReadResourceRequestParams) -> Answer:
+    async def _read_file(self, params: ReadResourceRequestParams) -> MethodResult:
         uri = str(params.uri)
         try:
             return read_result(await self._served.visible().read_file(uri))

@@ -16,7 +16,7 @@ from skillwire.catalog.contract import DirectoryChild, no_file
 from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, is_modern
+from skillwire.server.dialect import Dialect, MethodResult, SkillFiles, declaring, is_modern
 from skillwire.server.index import SkillIndex
 from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import SkillUri, format_uri, parse_uri
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog, Page, SkillTemplate
     from skillwire.server.dialect import Context, Handler, ServedSkills
-    from skillwire.server.fallback import Fallback
+    from skillwire.server.fallback import FallbackItems
     from skillwire.server.notifications import Notifier
     from skillwire.skill import SkillEntry
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Extension:
     """The handlers of SEP-2640, with the index, and with ``fallback`` if clients may see it."""
 
-    def __init__(self, served: ServedSkills, notifier: Notifier, fallback: Fallback | None) -> None:
+    def __init__(self, served: ServedSkills, notifier: Notifier, fallback: FallbackItems | None) -> None:
         self._served = served
         self._notifier = notifier
         self._fallback = fallback
@@ -74,19 +74,19 @@ class Extension:
             self._fallback.is_offered,
         )
 
-    def _listing(self, result: Callable[[Page[SkillEntry]], Answer]) -> Handler:
+    def _listing(self, result: Callable[[Page[SkillEntry]], MethodResult]) -> Handler:
         """A handler for a page of the skills that the caller may see."""
 
-        async def answer(params: PaginatedRequestParams) -> Answer:
+        async def answer(params: PaginatedRequestParams) -> MethodResult:
             return result(await self._served.visible().list_skills(params.cursor, self._served.page_size))
 
         return self._served.answering(PaginatedRequestParams, answer)
 
-    def _declare(self, ctx: Context, capabilities: Answer) -> None:
+    def _declare(self, ctx: Context, capabilities: MethodResult) -> None:
         """K1, in both eras. The SDK omits all extensions in the handshake era, so they are added here."""
         extensions = {**self._served.server.extensions, extension.EXTENSION_ID: {"directoryRead": True}}
         capabilities["extensions"] = {**(capabilities.get("extensions") or {}), **extensions}
-        resources: Answer = capabilities.get("resources") or {}
+        resources: MethodResult = capabilities.get("resources") or {}
         capabilities["resources"] = {**resources, "subscribe": True, "listChanged": True}
         capabilities.setdefault("completions", {})
         if self._fallback is not None:
@@ -96,7 +96,7 @@ class Extension:
         """Every caller may subscribe to the index, and is notified when something changes that it may see."""
         return self._index.is_index(uri) or await self._files.may_subscribe(ctx, call_next, uri)
 
-    async def _get_skill(self, params: extension.GetSkillParams) -> Answer:
+    async def _get_skill(self, params: extension.GetSkillParams) -> MethodResult:
         if not params.uri:
             raise ProtocolError(
                 "uri-missing",
@@ -106,7 +106,7 @@ class Extension:
             )
         return extension.get_result(await self._served.visible().get_skill(params.uri))
 
-    async def _read_directory(self, params: extension.ReadDirectoryParams) -> Answer:
+    async def _read_directory(self, params: extension.ReadDirectoryParams) -> MethodResult:
         catalog = self._served.visible()
         try:
             page = await catalog.read_directory(params.uri, params.cursor, self._served.page_size)
@@ -134,12 +134,12 @@ class Extension:
         return page_of(f"directory {uri.path}", names, child, params.cursor, self._served.page_size)
 
     async def _list_resources_and_index(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        page = cast("Answer", await self._append_skills(ctx, call_next))
+        page = cast("MethodResult", await self._append_skills(ctx, call_next))
         if page.get("nextCursor"):
             return page
         return {**page, "resources": [*page.get("resources", ()), index_resource(self._index.uri)]}
 
-    async def _list_templates(self, params: PaginatedRequestParams) -> Answer:
+    async def _list_templates(self, params: PaginatedRequestParams) -> MethodResult:
         if params.cursor is not None:  # there is only one page, so every cursor is invalid
             raise bad_cursor()
         return extension.templates_result(self._served.scheme, self._served.visible().templates())
@@ -166,7 +166,7 @@ class Extension:
             )
             raise to_rpc_error(refusal) from error
 
-    async def _complete(self, params: CompleteRequestParams) -> Answer:
+    async def _complete(self, params: CompleteRequestParams) -> MethodResult:
         """T1: values of a template; or skills until the path names one, then the files of that skill."""
         typed, catalog = params.argument.value, self._served.visible()
         if len(typed) > DEFAULT_LIMITS.max_uri_length or typed.count("/") > DEFAULT_LIMITS.max_uri_segments:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
     from skillwire.catalog.contract import SkillFile
-    from skillwire.server.dialect import Answer, Context, Handler, ServedSkills
+    from skillwire.server.dialect import Context, Handler, MethodResult, ServedSkills
     from skillwire.skill import SkillEntry
 
     Block: TypeAlias = dict[str, Any]
@@ -56,7 +56,7 @@ _MAX_COMPARED = 512  # files of a skill that are compared with an unknown path
 log = logging.getLogger("skillwire.server")
 
 
-class Fallback:
+class FallbackItems:
     """Tools and prompts beside the server's own; for all clients if ``always``."""
 
     def __init__(self, served: ServedSkills, *, always: bool) -> None:
@@ -85,7 +85,7 @@ class Fallback:
         """Whether the client sees the tools and prompts."""
         return self._always or not declares_extension(ctx)
 
-    def declare(self, ctx: Context, capabilities: Answer) -> None:
+    def declare(self, ctx: Context, capabilities: MethodResult) -> None:
         """Declare tools and prompts for the clients that see them."""
         if self.is_offered(ctx):
             capabilities["tools"] = {**(capabilities.get("tools") or {})}
@@ -95,7 +95,7 @@ class Fallback:
         """``handler`` for results that differ from client to client, so that no cache shares them."""
 
         async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
-            result = cast("Answer", await handler(ctx, call_next))
+            result = cast("MethodResult", await handler(ctx, call_next))
             if not self._always and "cacheScope" in result:
                 return {**result, "cacheScope": "private"}
             return result
@@ -115,7 +115,7 @@ class Fallback:
         async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
             async def noted(inner: Context) -> HandlerResult:
                 result = await call_next(inner)
-                names.add(cast("Answer", result))
+                names.add(cast("MethodResult", result))
                 return result
 
             if not self.is_offered(ctx):
@@ -155,26 +155,26 @@ class Fallback:
             return True
         return True
 
-    async def _list_tools(self, params: PaginatedRequestParams) -> Answer:
+    async def _list_tools(self, params: PaginatedRequestParams) -> MethodResult:
         if params.cursor is not None:  # there is only one page, so every cursor is invalid
             raise bad_cursor()
         names = [name for name in wire.TOOLS if not self._server_tools.omits(name)]
         return {"tools": [wire.tool_definition(name) for name in names]}
 
-    async def _call_tool(self, params: CallToolRequestParams) -> Answer:
+    async def _call_tool(self, params: CallToolRequestParams) -> MethodResult:
         try:
             return await self._tools.call(params.name, params.arguments or {})
         except SkillwireError as error:
             return wire.error_result(wire.refusal_text(error))
 
-    async def _list_prompts(self, params: PaginatedRequestParams) -> Answer:
+    async def _list_prompts(self, params: PaginatedRequestParams) -> MethodResult:
         page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
         labelled = list(zip(await self._served.labels(page.items), page.items, strict=True))
         prompts = [wire.prompt_definition(*item) for item in labelled if not self._server_prompts.omits(item[0])]
-        more: Answer = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
+        more: MethodResult = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
         return {"prompts": prompts, **more}
 
-    async def _get_prompt(self, params: GetPromptRequestParams) -> Answer:
+    async def _get_prompt(self, params: GetPromptRequestParams) -> MethodResult:
         given = params.arguments or {}
         if given.keys() - {wire.REQUEST}:
             raise FormatError(
@@ -188,7 +188,7 @@ class Fallback:
         return wire.prompt_result(entry, blocks, given.get(wire.REQUEST, ""))
 
 
-async def _no_completions(params: CompleteRequestParams) -> Answer:  # noqa: ARG001 - the form of an answer
+async def _no_completions(params: CompleteRequestParams) -> MethodResult:  # noqa: ARG001 - the form of an answer
     return completion_result([])
 
 
@@ -236,7 +236,7 @@ class _ServerNames:
         else:
             self._is_complete = True
 
-    def add(self, page: Answer) -> None:
+    def add(self, page: MethodResult) -> None:
         """Add the names of a page of the server."""
         self._names |= {item["name"] for item in page.get(self._field) or ()}
 
@@ -261,7 +261,7 @@ class SkillTools:
         self._served = served
         self._server = served.server.name
 
-    async def call(self, tool: str, given: Mapping[str, Any]) -> Answer:
+    async def call(self, tool: str, given: Mapping[str, Any]) -> MethodResult:
         """The result of one tool. Raises our errors."""
         arguments = wire.read_arguments(tool, given)
         match tool:
@@ -291,7 +291,7 @@ class SkillTools:
         label = await self._served.label(entry)
         return [wire.text_block(wire.loaded_text(self._server, label, entry)), wire.file_block(file)]
 
-    async def _list(self, cursor: str | None) -> Answer:
+    async def _list(self, cursor: str | None) -> MethodResult:
         limit = min(self._served.page_size, _MAX_LISTED)
         page = await self._served.visible().list_skills(cursor, limit)
         labels = await self._served.labels(page.items)
@@ -299,7 +299,7 @@ class SkillTools:
         text = wire.listed_text(self._server, lines, page.next_cursor)
         return wire.skills_result(text, _as_data(labels, page.items), wire.LOAD_NEXT, page.next_cursor)
 
-    async def _search(self, query: str, limit: int) -> Answer:
+    async def _search(self, query: str, limit: int) -> MethodResult:
         found = await self._served.search(query, limit)
         entries = [entry for _, entry in found]
         labels = await self._served.labels(entries)

@@ -47,6 +47,8 @@ def provide_skills(server: Any, low: Any, served: ServedSkills) -> None:
 
 
 class _SkillsProvider(Provider):
+    # FastMCP documents ``_list_resources`` and ``_get_resource`` as the methods that a provider overrides.
+
     def __init__(self, server: int, served: ServedSkills) -> None:
         super().__init__()
         self._server = server

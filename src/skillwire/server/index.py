@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_types import ReadResourceRequestParams
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.dialect import Answer, ServedSkills
+    from skillwire.server.dialect import MethodResult, ServedSkills
     from skillwire.skill import SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 
@@ -73,7 +73,7 @@ class SkillIndex:
         catalog, (path, form) = self._served.visible(), skill
         return await self._skill(catalog, path) is not None and not await self._is_file(catalog, path, form)
 
-    async def read(self, params: ReadResourceRequestParams) -> Answer:
+    async def read(self, params: ReadResourceRequestParams) -> MethodResult:
         """The result of ``resources/read``."""
         uri, catalog = str(params.uri), self._served.visible()
         if self.is_index(uri):

@@ -24,8 +24,8 @@ from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.activation import Activations, ActiveSkills, already_active, is_hidden
 from skillwire.server.dialect import (
-    Answer,
     Dialect,
+    MethodResult,
     SkillFiles,
     declare_skills,
     declaring,
@@ -36,7 +36,7 @@ from skillwire.skill.uri import parse_uri, skill_md_uri, skill_root
 from skillwire.wire import native
 from skillwire.wire.errors import resource_unknown, rpc_errors, to_rpc_error
 from skillwire.wire.extension import SKILLS_LIST, paged
-from skillwire.wire.native import KINDS, SKILLS_ACTIVATE, SKILLS_DEACTIVATE, Kind, not_active, refused_call
+from skillwire.wire.native import KINDS, SKILLS_ACTIVATE, SKILLS_DEACTIVATE, BoundKind, not_active, refused_call
 from skillwire.wire.templates import is_template
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("skillwire.server")
 
 # The listings that define the items of a kind: the kind, the method, the field of its result, the key of an item.
-_LISTS: tuple[tuple[Kind, str, str, str], ...] = (
+_LISTS: tuple[tuple[BoundKind, str, str, str], ...] = (
     ("tools", "tools/list", "tools", "name"),
     ("prompts", "prompts/list", "prompts", "name"),
     ("resources", "resources/list", "resources", "uri"),
@@ -96,7 +96,7 @@ class Native:
         with rpc_errors():
             self._activations.paths(ctx)
 
-    def _declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for every client
+    def _declare(self, ctx: Context, capabilities: MethodResult) -> None:  # noqa: ARG002 - the same for every client
         """M4: the lists change with the skills that are active."""
         declare_skills(capabilities, {})
         if not self._active.keep_listed:
@@ -104,7 +104,7 @@ class Native:
                 if capabilities.get(kind) is not None:
                     capabilities[kind] = {**capabilities[kind], "listChanged": True}
 
-    async def _list_skills(self, params: PaginatedRequestParams) -> Answer:
+    async def _list_skills(self, params: PaginatedRequestParams) -> MethodResult:
         page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
         listed = [entry for entry in page.items if await self._active.can_activate(entry.path)]
         labels = await self._served.labels(listed)
@@ -144,9 +144,9 @@ class Native:
             meta = self._activations.deactivate(ctx, entry.path)
         return self._served.complete(ctx, {"_meta": meta} if meta else {})
 
-    async def _nested(self, entry: SkillEntry) -> list[Answer]:
+    async def _nested(self, entry: SkillEntry) -> list[MethodResult]:
         """The skills directly inside ``entry``, in the form of the listing."""
-        catalog, found = self._served.visible(), list[Answer]()
+        catalog, found = self._served.visible(), list[MethodResult]()
         for path in await catalog.suggest(f"{entry.path}/", DEFAULT_LIMITS.max_page_size):
             outer = await self._active.enclosing(catalog, path)
             inner = await catalog.peek_skill(skill_md_uri(path, self._served.scheme))
@@ -154,9 +154,11 @@ class Native:
                 found.append(native.listed_skill(inner, await self._served.label(inner)))
         return found
 
-    async def _definitions(self, ctx: Context, call_next: CallNext, entry: SkillEntry) -> dict[str, list[Answer]]:
+    async def _definitions(
+        self, ctx: Context, call_next: CallNext, entry: SkillEntry
+    ) -> dict[str, list[MethodResult]]:
         """M2: the server's definitions of everything that the skill binds."""
-        defined: dict[str, list[Answer]] = {}
+        defined: dict[str, list[MethodResult]] = {}
         for kind, method, field, key in _LISTS:
             keys = await self._active.bindings.keys_of(entry, kind)
             wanted = {name for name in keys if is_template(name) == (key == "uriTemplate")}
@@ -196,12 +198,12 @@ class Native:
             return False
         return await self._files.may_subscribe(ctx, call_next, uri)
 
-    def _without_hidden(self, kind: Kind, field: str, key: str) -> Handler:
+    def _without_hidden(self, kind: BoundKind, field: str, key: str) -> Handler:
         async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
             if kind == "resources":
-                page = cast("Answer", await self._files.list_resources(ctx, call_next))
+                page = cast("MethodResult", await self._files.list_resources(ctx, call_next))
             else:
-                page = cast("Answer", await call_next(ctx))
+                page = cast("MethodResult", await call_next(ctx))
             hidden = await self._active.hidden(kind)
             if hidden is None:
                 return page
@@ -231,7 +233,7 @@ class Native:
         params = ctx.params or {}
         given: object = params.get("ref")
         ref = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-        kind: Kind = "prompts" if ref.get("type") == "ref/prompt" else "resources"
+        kind: BoundKind = "prompts" if ref.get("type") == "ref/prompt" else "resources"
         field = "name" if kind == "prompts" else "uri"
         return await self._guarded(
             ctx, call_next, kind, ref.get(field), lambda other: {**params, "ref": {**ref, field: other}}
@@ -252,10 +254,10 @@ class Native:
         if isinstance(uri, str) and await self._is_listed_by_server(ctx, call_next, uri):
             return await read(ctx)
         result = await self._guarded(ctx, read, "resources", uri, lambda other: {**params, "uri": other})
-        return result if self._active.keep_listed else _uncached(cast("Answer", result))
+        return result if self._active.keep_listed else _uncached(cast("MethodResult", result))
 
     async def _guarded(
-        self, ctx: Context, call_next: CallNext, kind: Kind, key: object, renamed: Renamed
+        self, ctx: Context, call_next: CallNext, kind: BoundKind, key: object, renamed: Renamed
     ) -> HandlerResult:
         """Pass the request on if the caller may use ``key``."""
         skills = await self._refusal(ctx, kind, key)
@@ -267,7 +269,7 @@ class Native:
             raise resource_unknown(no_file(str(key)), str(key))
         return await _as_unknown(ctx, call_next, str(key), renamed)
 
-    async def _refusal(self, ctx: Context, kind: Kind, key: object) -> list[str] | None:
+    async def _refusal(self, ctx: Context, kind: BoundKind, key: object) -> list[str] | None:
         """``None`` if the caller may use ``key``; otherwise the skills to activate, as far as it may see them."""
         if not isinstance(key, str):
             return None
@@ -330,12 +332,12 @@ def _renamed(value: Any, unknown: str, key: str) -> Any:
             return value
 
 
-def _uncached(result: Answer) -> Answer:
+def _uncached(result: MethodResult) -> MethodResult:
     """A result that depends on the active skills: not shared, and not cached."""
     return {**result, "ttlMs": 0, "cacheScope": "private"} if "ttlMs" in result else result
 
 
-def _not_active_error(kind: Kind, key: str, skills: list[str]) -> ProtocolError:
+def _not_active_error(kind: BoundKind, key: str, skills: list[str]) -> ProtocolError:
     return ProtocolError(
         "skill-not-active", not_active(kind, key, skills), f"activate {skills[0]!r:.200}", rule="M3"
     )

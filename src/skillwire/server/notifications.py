@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog, Change, ChangeStream
     from skillwire.server.dialect import Context, Endpoint
     from skillwire.skill.uri import SkillUri
-    from skillwire.wire.native import Kind
+    from skillwire.wire.native import BoundKind
 
     Sees = Callable[[str], bool]
 
@@ -105,7 +105,8 @@ class Notifier:
         self._sessions: OrderedDict[int, _Listener] = OrderedDict()  # by connection
         self._streams: set[_Listener] = set()
         self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
-        self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # the kinds of items that skills bind (native)
+        # The kinds of items that skills bind (native).
+        self.scoped_kinds: Callable[[], Iterable[BoundKind]] = tuple
         self.after_change: Callable[[], Awaitable[None]] | None = None
 
     def add_session(self, session: ServerSession, endpoint: Endpoint, *, prompts: bool) -> None:

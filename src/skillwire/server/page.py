@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from skillwire.server.dialect import ServedSkills
 
 KNOWN = "skillwire.known"  # in the scope of a request: whether its caller has access
-mounted_at: ContextVar[str] = ContextVar(
-    "mounted_at", default=""
-)  # the prefix of all paths in the current request
+# The prefix of all paths in the current request.
+mounted_at: ContextVar[str] = ContextVar("mounted_at", default="")
 _MAX_SESSIONS = 1000
 _IDLE_SECONDS = 12 * 3600
 

@@ -26,7 +26,7 @@ from anyio import lowlevel
 from skillwire.catalog.contract import LargeCatalog
 from skillwire.errors import FormatError
 from skillwire.skill.uri import parse_path, skill_md_uri
-from skillwire.wire.native import KINDS, Kind, bound_in
+from skillwire.wire.native import KINDS, BoundKind, bound_in
 from skillwire.wire.templates import canonical_uri, is_template, matches_template
 
 if TYPE_CHECKING:
@@ -40,10 +40,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 log = logging.getLogger("skillwire.server")
 
-Paths = tuple[str, ...]
 _ATTEMPTS = 3
 _PAUSE_EVERY = 256  # skills, so that other requests get their turn
-_DECORATORS: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+_DECORATORS: dict[BoundKind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
 class Scopes:
@@ -51,7 +50,7 @@ class Scopes:
 
     def __init__(self) -> None:
         self.version = 0
-        self._bound: dict[str, dict[Kind, dict[str, None]]] = {}
+        self._bound: dict[str, dict[BoundKind, dict[str, None]]] = {}
         self._registrations: list[Callable[[object], None]] = []
         self._servers: list[object] = []
 
@@ -65,7 +64,7 @@ class Scopes:
             apply(server)
         self._servers.append(server)
 
-    def bind(self, path: str, kind: Kind, keys: Iterable[str]) -> None:
+    def bind(self, path: str, kind: BoundKind, keys: Iterable[str]) -> None:
         """Bind items to the skill at ``path``."""
         bound = self._bound.setdefault(path, {name: {} for name in KINDS})
         bound[kind].update(dict.fromkeys(keys))
@@ -77,7 +76,7 @@ class Scopes:
             apply(server)
         self._registrations.append(apply)
 
-    def bound_by(self, path: str, kind: Kind) -> tuple[str, ...]:
+    def bound_by(self, path: str, kind: BoundKind) -> tuple[str, ...]:
         """The items that the skill at ``path`` binds in code."""
         return tuple(self._bound.get(path, {}).get(kind, ()))
 
@@ -126,7 +125,7 @@ class Scope:
             self._scopes.bind(self.path, kind, keys)
 
     def _registering(
-        self, kind: Kind, function: Callable[..., Any] | None, options: Mapping[str, Any], *arguments: str
+        self, kind: BoundKind, function: Callable[..., Any] | None, options: Mapping[str, Any], *arguments: str
     ) -> Any:
         def register(function: F) -> F:
             key = arguments[0] if arguments else options.get("name") or getattr(function, "__name__", None)
@@ -158,13 +157,13 @@ class Scope:
 class Bound:
     """The paths of the skills that bind a name or a URI, for each kind."""
 
-    skills: Mapping[Kind, Mapping[str, Paths]]
+    skills: Mapping[BoundKind, Mapping[str, tuple[str, ...]]]
 
-    def skills_of(self, kind: Kind, key: str) -> Paths:
+    def skills_of(self, kind: BoundKind, key: str) -> tuple[str, ...]:
         """The skills that bind exactly this item."""
         return self.skills[kind].get(canonical_key(kind, key), ())
 
-    def by_template(self, uri: str) -> Paths:
+    def by_template(self, uri: str) -> tuple[str, ...]:
         """The skills that bind a template that matches ``uri``."""
         resources = self.skills["resources"]
         found = [paths for key, paths in resources.items() if is_template(key) and matches_template(key, uri)]
@@ -181,9 +180,9 @@ class Bindings:
         self._has_warned = False
         self._turn = anyio.Lock()
         self._known: tuple[tuple[int, int], Bound] | None = None
-        self.kinds: frozenset[Kind] = frozenset()  # the kinds of which items are bound, as far as they are known
+        self.kinds: frozenset[BoundKind] = frozenset()  # of which items are bound, as far as they are known
 
-    async def keys_of(self, entry: SkillEntry, kind: Kind) -> frozenset[str]:
+    async def keys_of(self, entry: SkillEntry, kind: BoundKind) -> frozenset[str]:
         """The items that one skill binds and that are hidden because of it (M3). URIs are canonical."""
         bound, declared = await self.current(), bound_in(entry.frontmatter).get(kind, ())
         keys = {canonical_key(kind, key) for key in (*self._scopes.bound_by(entry.path, kind), *declared)}
@@ -214,7 +213,7 @@ class Bindings:
             return await self._collect(self._served.catalog)  # it changes all the time
 
     async def _collect(self, catalog: Catalog) -> Bound:
-        skills: dict[Kind, dict[str, Paths]] = {kind: {} for kind in KINDS}
+        skills: dict[BoundKind, dict[str, tuple[str, ...]]] = {kind: {} for kind in KINDS}
         for path in self._scopes.paths:
             await self._warn_if_missing(catalog, path)
             for kind in KINDS:
@@ -241,17 +240,17 @@ class Bindings:
             log.warning("code binds items to the skill %r, which does not exist: they stay hidden", path)
 
 
-def canonical_key(kind: Kind, key: str) -> str:
+def canonical_key(kind: BoundKind, key: str) -> str:
     """The form to compare: names unchanged, URIs in one spelling."""
     return canonical_uri(key) if kind == "resources" and not is_template(key) else key
 
 
-def _add_declared(skills: dict[Kind, dict[str, Paths]], entry: SkillEntry) -> None:
+def _add_declared(skills: dict[BoundKind, dict[str, tuple[str, ...]]], entry: SkillEntry) -> None:
     for kind, keys in bound_in(entry.frontmatter).items():
         _add(skills[kind], kind, keys, entry.path)
 
 
-def _add(skills: dict[str, Paths], kind: Kind, keys: Iterable[str], path: str) -> None:
+def _add(skills: dict[str, tuple[str, ...]], kind: BoundKind, keys: Iterable[str], path: str) -> None:
     for key in keys:
         canonical = canonical_key(kind, key)
         known = skills.get(canonical, ())

@@ -29,8 +29,8 @@ from skillwire.catalog.verification import read_current
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.dialect import (
-    Answer,
     Dialect,
+    MethodResult,
     SkillFiles,
     all_pages,
     declare_skills,
@@ -84,7 +84,7 @@ class Sep2076:
         }
         return Dialect(handlers, self._files.may_subscribe)
 
-    def _declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for every client
+    def _declare(self, ctx: Context, capabilities: MethodResult) -> None:  # noqa: ARG002 - the same for every client
         """P1, P5: skills are resources too."""
         declare_skills(capabilities, {"listChanged": True})
 
@@ -122,7 +122,7 @@ class Sep2076:
             freshness = Freshness(freshness.ttl_ms, "private")
         return self._served.complete(ctx, result, freshness)
 
-    async def _get_skill(self, params: wire.GetNamedParams) -> Answer:
+    async def _get_skill(self, params: wire.GetNamedParams) -> MethodResult:
         if not isinstance(params.name, str):
             raise ProtocolError("name-invalid", "'name' is missing or not text", "see skills/list", rule="P2")
         found = await self._served.names().find(params.name)
@@ -180,7 +180,7 @@ class Missing(NamedTuple):
 class Offers:
     """The tools, prompts and resources of a server, for one request. ``pages`` reads one of its listings."""
 
-    def __init__(self, pages: Callable[[str], AsyncIterator[Answer]], is_file: IsFile) -> None:
+    def __init__(self, pages: Callable[[str], AsyncIterator[MethodResult]], is_file: IsFile) -> None:
         self._pages = pages
         self._is_file = is_file
         self._known: dict[str, frozenset[str]] = {}

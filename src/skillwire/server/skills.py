@@ -27,7 +27,7 @@ from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.server.callers import CallerViews, both
 from skillwire.server.dialect import MCP_PATH, Dialects, Endpoints, ServedSkills
 from skillwire.server.extension import Extension
-from skillwire.server.fallback import Fallback
+from skillwire.server.fallback import FallbackItems
 from skillwire.server.native import Native
 from skillwire.server.notifications import Notifier
 from skillwire.server.scopes import Scope, Scopes
@@ -286,7 +286,9 @@ class Skills:
         notifier.after_change = self._report_problems
         self._attached.append((served, notifier))
         options = self._dialects
-        fallback = None if options.fallback == "never" else Fallback(served, always=options.fallback == "always")
+        fallback = (
+            None if options.fallback == "never" else FallbackItems(served, always=options.fallback == "always")
+        )
         sep2076 = Sep2076(served)
         dialects: dict[Endpoint, Dialect] = {
             "extension": Extension(served, notifier, fallback).dialect(),

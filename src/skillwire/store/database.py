@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
 T = TypeVar("T")
-Dialect: TypeAlias = Literal["sqlite", "postgres"]
+EngineName: TypeAlias = Literal["sqlite", "postgres"]
 Row: TypeAlias = tuple[Any, ...]
 Migration: TypeAlias = tuple[str, ...]
 """Statements, run in this order in one transaction."""
@@ -53,7 +53,7 @@ class Schema:
     postgres: tuple[Migration, ...] = ()
 
 
-class Failure(NamedTuple):
+class EngineFailure(NamedTuple):
     """A way in which an engine fails. ``problem`` is the rest of a sentence about the database."""
 
     reference: str
@@ -65,11 +65,11 @@ class Failure(NamedTuple):
         return StoreError(self.reference, f"{label} {self.problem}", self.hint)
 
 
-FULL: Final = Failure(
+FULL: Final = EngineFailure(
     "store-full", "cannot grow: its disk is full", "free some space; everything stored earlier is intact"
 )
-BUSY: Final = Failure("store-busy", "is in use by another program", "try again, or stop the other program")
-DAMAGED: Final = Failure(
+BUSY: Final = EngineFailure("store-busy", "is in use by another program", "try again, or stop the other program")
+DAMAGED: Final = EngineFailure(
     "store-damaged",
     "is damaged, or is not a store",
     "restore a backup, or move it away and start again; nothing was deleted from it",
@@ -79,7 +79,7 @@ DAMAGED: Final = Failure(
 class Session(ABC):
     """A transaction, as ``Database.read`` and ``Database.write`` pass it to a function. Use it only there."""
 
-    dialect: Dialect
+    dialect: EngineName
     changed: int = 0
     """The number of rows that ``run`` has changed in this transaction."""
 
@@ -104,7 +104,7 @@ class Session(ABC):
 class Database(ABC):
     """A database with the tables of one schema. It belongs to one event loop."""
 
-    dialect: Dialect
+    dialect: EngineName
     label: str
     """What messages call it, such as ``the store 'host.sqlite3'``."""
 

@@ -36,7 +36,7 @@ from skillwire.store.database import (
     DEFAULT_PATIENCE,
     FULL,
     Database,
-    Failure,
+    EngineFailure,
     Session,
     newer_schema,
     restored,
@@ -89,22 +89,26 @@ _ON_A_NEW_CONNECTION = (
     errors.IdleInTransactionSessionTimeout,
 )
 
-_UNREACHABLE = Failure("store-unreachable", "cannot be reached", "check that the server runs, and the address")
-_DENIED = Failure(
+_UNREACHABLE = EngineFailure(
+    "store-unreachable", "cannot be reached", "check that the server runs, and the address"
+)
+_DENIED = EngineFailure(
     "store-denied",
     "refuses this user or password",
     "check the user; the password can be in PGPASSWORD or in ~/.pgpass",
 )
-_MISSING = Failure("store-missing", "does not exist", "create it: createdb NAME, with the name in the address")
-_CROWDED = Failure("store-busy", "has no free connection", "raise max_connections, or use a pooler")
-_FAILURES: tuple[tuple[type[psycopg.Error], Failure], ...] = (
+_MISSING = EngineFailure(
+    "store-missing", "does not exist", "create it: createdb NAME, with the name in the address"
+)
+_CROWDED = EngineFailure("store-busy", "has no free connection", "raise max_connections, or use a pooler")
+_FAILURES: tuple[tuple[type[psycopg.Error], EngineFailure], ...] = (
     (
         errors.ReadOnlySqlTransaction,
-        Failure("store-readonly", "only answers reads", "use the address of the primary"),
+        EngineFailure("store-readonly", "only answers reads", "use the address of the primary"),
     ),
     (
         errors.InsufficientPrivilege,
-        Failure("store-readonly", "refuses this user", "let the user create and write tables"),
+        EngineFailure("store-readonly", "refuses this user", "let the user create and write tables"),
     ),
     (errors.InvalidAuthorizationSpecification, _DENIED),
     (errors.InvalidPassword, _DENIED),
@@ -114,7 +118,7 @@ _FAILURES: tuple[tuple[type[psycopg.Error], Failure], ...] = (
     (errors.TooManyConnections, _CROWDED),
     (
         errors.QueryCanceled,
-        Failure("store-slow", "took too long to answer", "try again; look at the load of the server"),
+        EngineFailure("store-slow", "took too long to answer", "try again; look at the load of the server"),
     ),
     (errors.DataCorrupted, DAMAGED),
     (errors.IndexCorrupted, DAMAGED),
@@ -420,7 +424,9 @@ class PostgresDatabase(Database):
             refusals = _REFUSALS if is_refused else ()
             found = next((each for words, each in refusals if all(word in text for word in words)), _UNREACHABLE)
         problem = f"cannot be used ({error.sqlstate or type(error).__name__})"
-        return (found or Failure("store-unusable", problem, "look into the log of the server")).error(self.label)
+        return (found or EngineFailure("store-unusable", problem, "look into the log of the server")).error(
+            self.label
+        )
 
 
 class _PostgresSession(Session):

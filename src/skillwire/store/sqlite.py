@@ -40,7 +40,7 @@ from skillwire.store.database import (
     DEFAULT_PATIENCE,
     FULL,
     Database,
-    Failure,
+    EngineFailure,
     Session,
     newer_schema,
     restored,
@@ -62,15 +62,17 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")  # files that SQLite writes; each t
 # opens a file only while creating it, when no other code of the process can have it open yet.
 _CREATING = threading.Lock()
 
-_READONLY = Failure("store-readonly", "cannot be written", "make the file and its folder writable for you")
+_READONLY = EngineFailure("store-readonly", "cannot be written", "make the file and its folder writable for you")
 _FAILURES = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
     sqlite3.SQLITE_PROTOCOL: BUSY,
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_IOERR_SHMSIZE: FULL,  # no space for the index of the write-ahead log
-    sqlite3.SQLITE_IOERR: Failure("store-unusable", "cannot be used: the disk reports an error", "check the disk"),
-    sqlite3.SQLITE_CANTOPEN: Failure(
+    sqlite3.SQLITE_IOERR: EngineFailure(
+        "store-unusable", "cannot be used: the disk reports an error", "check the disk"
+    ),
+    sqlite3.SQLITE_CANTOPEN: EngineFailure(
         "store-unusable",
         "cannot be opened, or no file can be created next to it",
         "free some space, and make the folder writable for you",
@@ -343,7 +345,7 @@ def translated_errors(name: str) -> Generator[None]:
         raise _failure(name, _OS_FAILURES.get(error.errno or 0), error.strerror or type(error).__name__) from error
 
 
-def _failure(name: str, known: Failure | None, otherwise: str) -> StoreError:
+def _failure(name: str, known: EngineFailure | None, otherwise: str) -> StoreError:
     problem = f"cannot be used ({otherwise})"
-    failure = known or Failure("store-unusable", problem, "check the disk and the folder of the store")
+    failure = known or EngineFailure("store-unusable", problem, "check the disk and the folder of the store")
     return failure.error(f"the store {name!r:.100}")

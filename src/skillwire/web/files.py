@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from skillwire.skill import SkillEntry
     from skillwire.skill.uri import SkillUri
-
-    Link = Callable[[str], str | None]
+    from skillwire.web.markdown import LinkTo
 
 FILE_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -65,7 +64,7 @@ def file_headers(name: str) -> dict[str, str]:
 
 def skill_links(
     entry: SkillEntry, file: SkillUri, url_of: Callable[[SkillUri], str | None], *, outward: bool = False
-) -> Link:
+) -> LinkTo:
     """The targets of links in a file of a skill: ``url_of`` a file of the skill; ``None`` shows them as text.
 
     With ``outward``, addresses on the web are links too.
@@ -131,8 +130,8 @@ def file_view(
     data: bytes,
     name: str,
     *,
-    link: Link,
-    image: Link | None = None,
+    link: LinkTo,
+    image: LinkTo | None = None,
     as_text: bool = False,
     is_review: bool = False,
 ) -> FileView:

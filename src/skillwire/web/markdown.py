@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-    Link = Callable[[str], str | None]
+    LinkTo = Callable[[str], str | None]
 
 EXTERNAL_REL = "noreferrer nofollow noopener"
 _DEEPEST = 20
@@ -76,7 +76,7 @@ def table_of_contents(html: Markup) -> list[tuple[int, str, str]]:
     return [(int(level), name, Markup(words).striptags()) for level, name, words in found]  # noqa: S704
 
 
-def markdown(text: str, *, link: Link, image: Link | None = None, with_hidden: bool = True) -> Markup:
+def markdown(text: str, *, link: LinkTo, image: LinkTo | None = None, with_hidden: bool = True) -> Markup:
     """Render ``text``. ``link`` returns the target of a link, or ``None`` to show it as text.
 
     ``image`` returns the address of an image of the skill, or ``None`` to show it as a link. Headings start one
@@ -91,7 +91,7 @@ def markdown(text: str, *, link: Link, image: Link | None = None, with_hidden: b
     return _render_cache.get(text, link, image, with_hidden=with_hidden)
 
 
-def _rendered(text: str, link: Link, image: Link, *, with_hidden: bool) -> Markup:
+def _rendered(text: str, link: LinkTo, image: LinkTo, *, with_hidden: bool) -> Markup:
     parser, env = _parser(), dict[str, Any]()
     tokens = parser.parse(text, env)
     if any(token.level >= _DEEPEST - 2 for token in tokens):  # the parser stops there
@@ -114,14 +114,14 @@ def _rendered(text: str, link: Link, image: Link, *, with_hidden: bool) -> Marku
 class _Targets(dict[str, "str | None"]):
     """The answers of ``ask``, as far as a text asked for them."""
 
-    def __init__(self, ask: Link) -> None:
+    def __init__(self, ask: LinkTo) -> None:
         super().__init__()
         self._ask = ask
 
     def __missing__(self, target: str) -> str | None:
         return self.setdefault(target, self._ask(target))
 
-    def agrees(self, ask: Link) -> bool:
+    def agrees(self, ask: LinkTo) -> bool:
         """Whether ``ask`` still gives the same answers."""
         return all(ask(target) == place for target, place in self.items())
 
@@ -134,7 +134,7 @@ class _RenderCache:
         self._entries: OrderedDict[bytes, tuple[Markup, _Targets, _Targets]] = OrderedDict()
         self.size = 0
 
-    def get(self, text: str, link: Link, image: Link, *, with_hidden: bool) -> Markup:
+    def get(self, text: str, link: LinkTo, image: LinkTo, *, with_hidden: bool) -> Markup:
         digest = sha256(text.encode()).digest() + bytes([with_hidden])
         with self._lock:
             html, links, images = self._entries.pop(digest, (Markup(""), _Targets(link), _Targets(image)))
@@ -215,7 +215,7 @@ def _sanitized(html: str) -> Markup:
 class _TokenRewriter:
     """Changes the tokens of the parser in place, so that unsafe or invisible content becomes safe HTML."""
 
-    def __init__(self, link: Link, image: Link) -> None:
+    def __init__(self, link: LinkTo, image: LinkTo) -> None:
         self._link = link
         self._image = image
         self._taken: dict[str, int] = {}

@@ -24,9 +24,9 @@ SKILLS_ACTIVATE = "skills/activate"
 SKILLS_DEACTIVATE = "skills/deactivate"
 ACTIVATION_INVALID = "activation-invalid"  # the reference for an invalid token; clients drop the token then
 
-Kind: TypeAlias = Literal["tools", "prompts", "resources"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-_SINGULAR: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+BoundKind: TypeAlias = Literal["tools", "prompts", "resources"]
+KINDS: tuple[BoundKind, ...] = get_args(BoundKind)
+_SINGULAR: dict[BoundKind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
 class SkillNameParams(RequestParams):
@@ -35,10 +35,10 @@ class SkillNameParams(RequestParams):
     name: str
 
 
-def bound_in(frontmatter: Mapping[str, Any]) -> dict[Kind, tuple[str, ...]]:
+def bound_in(frontmatter: Mapping[str, Any]) -> dict[BoundKind, tuple[str, ...]]:
     """The items that a skill's ``metadata`` binds: names separated by spaces under ``mcp-tools`` and so on."""
     metadata = _metadata(frontmatter)
-    lines: dict[Kind, Any] = {kind: metadata.get(f"mcp-{kind}") for kind in KINDS}
+    lines: dict[BoundKind, Any] = {kind: metadata.get(f"mcp-{kind}") for kind in KINDS}
     return {kind: tuple(dict.fromkeys(line.split())) for kind, line in lines.items() if isinstance(line, str)}
 
 
@@ -69,7 +69,7 @@ def refused_call(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def not_active(kind: Kind, key: str, skills: Sequence[str]) -> str:
+def not_active(kind: BoundKind, key: str, skills: Sequence[str]) -> str:
     """M3: why an item is refused, and which skill to activate."""
     item = f"the {_SINGULAR[kind]} {key!r:.200}"
     if len(skills) == 1:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from skillwire.client.bounds import as_list, as_object, as_size, as_text
-from skillwire.client.dialects.contract import Dialect, check_size, each_page, requested_root
+from skillwire.client.dialects.contract import ClientDialect, check_size, each_page, requested_root
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declarations import ARGUMENT_NAME
@@ -67,7 +67,7 @@ def name_of(uri: str) -> str:
     return root.path
 
 
-class NamedDialect(Dialect):
+class NamedDialect(ClientDialect):
     """The base of both dialects: a listing of names and descriptions."""
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:

@@ -41,7 +41,7 @@ class Children(list[DirectoryChild]):
     error: SkillwireError | None = None
 
 
-class Dialect(ABC):
+class ClientDialect(ABC):
     """A dialect on one connection. ``report`` is called for every entry that is skipped."""
 
     name: ClassVar[DialectName]

@@ -28,9 +28,9 @@ from skillwire.wire.extension import EXTENSION_ID, SKILLS_GET, SKILLS_LIST
 if TYPE_CHECKING:
     from skillwire.client.connection import Connection
     from skillwire.client.dialects import DialectName
-    from skillwire.client.dialects.contract import Dialect
+    from skillwire.client.dialects.contract import ClientDialect
 
-DIALECTS: dict[DialectName, type[Dialect]] = {
+DIALECTS: dict[DialectName, type[ClientDialect]] = {
     dialect.name: dialect
     for dialect in (ExtensionDialect, IndexDialect, Sep2076Dialect, NativeDialect, PlainDialect)
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skillwire.client.bounds import as_list, as_object
-from skillwire.client.dialects.contract import Dialect, each_page, repeated_entry
+from skillwire.client.dialects.contract import ClientDialect, each_page, repeated_entry
 from skillwire.errors import FormatError, ProtocolError
 from skillwire.skill.entry import invalid_entry, parse_entry
 from skillwire.skill.frontmatter import is_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry, SkillUri
 
 
-class ExtensionDialect(Dialect):
+class ExtensionDialect(ClientDialect):
     """The finalised extension, and the generation before it."""
 
     name = "extension"

@@ -18,7 +18,7 @@ from skillwire.catalog.contract import DirectoryChild
 from skillwire.client.bounds import as_list, as_object, as_text, parse_json
 from skillwire.client.dialects.contract import (
     Children,
-    Dialect,
+    ClientDialect,
     check_size,
     read_content,
     read_if_exists,
@@ -76,7 +76,7 @@ class IndexedSkill:
     has_url: bool = True
 
 
-class IndexDialect(Dialect):
+class IndexDialect(ClientDialect):
     """A server with a ``skill://index.json``."""
 
     name = "index"

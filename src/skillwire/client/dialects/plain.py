@@ -11,7 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skillwire.client.bounds import as_list, as_object, as_size, as_text, parse_json
-from skillwire.client.dialects.contract import Dialect, each_page, read_content, read_if_exists, requested_root
+from skillwire.client.dialects.contract import (
+    ClientDialect,
+    each_page,
+    read_content,
+    read_if_exists,
+    requested_root,
+)
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import (
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
 MANIFEST = "_manifest"
 
 
-class PlainDialect(Dialect):
+class PlainDialect(ClientDialect):
     """Skills among the resources of a server without another dialect."""
 
     name = "fallback"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from skillwire.errors import ApprovalError, FormatError
 from skillwire.registry import documents as docs
-from skillwire.registry.api.call import MOST_LINES, Answer, Call, Operation
+from skillwire.registry.api.call import MOST_LINES, Call, Operation, OperationResult
 from skillwire.registry.contract import TokenInfo
 from skillwire.registry.identity import TOKEN_PREFIX, parse_subject
 from skillwire.server.access import digest_token
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DAY = 86_400
 
 
-async def whoami(call: Call) -> Answer:
+async def whoami(call: Call) -> OperationResult:
     """Who the caller is."""
     who = call.actor.identity
     return {
@@ -32,13 +32,13 @@ async def whoami(call: Call) -> Answer:
     }
 
 
-async def tokens(call: Call) -> Answer:
+async def tokens(call: Call) -> OperationResult:
     """The caller's tokens."""
     _demand_caller(call)
     return {"tokens": [docs.token_json(each) for each in await call.store.tokens(call.actor)]}
 
 
-async def make_token(call: Call) -> Answer:
+async def make_token(call: Call) -> OperationResult:
     """Make a token; its secret is shown once."""
     _demand_caller(call)
     body: docs.TokenBody = call.body
@@ -47,14 +47,14 @@ async def make_token(call: Call) -> Answer:
     return {"secret": secret, **docs.token_json(info)}
 
 
-async def revoke_token(call: Call) -> Answer:
+async def revoke_token(call: Call) -> OperationResult:
     """Revoke a token."""
     _demand_caller(call)
     await call.store.revoke_token(call.actor, call.at("id"))
     return {"id": call.at("id")}
 
 
-async def audit(call: Call) -> Answer:
+async def audit(call: Call) -> OperationResult:
     """What was changed by whom (namespace, limit, before)."""
     before, is_admin = call.query("before"), call.actor.identity.is_admin
     if before and not (is_admin and before.isascii() and before.isdigit() and len(before) < 19):

@@ -40,7 +40,7 @@ SAFE: Final = {
     "Cache-Control": "private, no-cache",
 }
 
-Answer: TypeAlias = "dict[str, Any] | Response"
+OperationResult: TypeAlias = "dict[str, Any] | Response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Operation:
 
     method: str
     path: str
-    run: Callable[[Call], Awaitable[Answer]]
+    run: Callable[[Call], Awaitable[OperationResult]]
     body: type[BaseModel] | type[bytes] | None = None
     status: int = 200
 

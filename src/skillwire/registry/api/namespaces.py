@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.registry import documents as docs
-from skillwire.registry.api.call import MOST_LINES, Answer, Call, Operation
+from skillwire.registry.api.call import MOST_LINES, Call, Operation, OperationResult
 from skillwire.registry.contract import TrustedPublisher
 from skillwire.registry.model import Namespace, parse_principal
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-async def namespaces(call: Call) -> Answer:
+async def namespaces(call: Call) -> OperationResult:
     """The namespaces that the caller may read."""
     limit = call.limit(100, MOST_LINES)
     found = await call.store.namespaces(call.actor.identity, call.query("after"), limit)
@@ -26,14 +26,14 @@ async def namespaces(call: Call) -> Answer:
     return {"namespaces": items}
 
 
-async def create_namespace(call: Call) -> Answer:
+async def create_namespace(call: Call) -> OperationResult:
     """Create a namespace."""
     namespace = _changed(Namespace(call.at("ns")), call.body)
     await call.store.create_namespace(call.actor, namespace)
     return docs.namespace_json(namespace)
 
 
-async def change_namespace(call: Call) -> Answer:
+async def change_namespace(call: Call) -> OperationResult:
     """Change its settings."""
     found = await _namespace(call)
     namespace = _changed(found, call.body)
@@ -60,32 +60,32 @@ def _changed(namespace: Namespace, body: docs.NamespaceBody) -> Namespace:
     )
 
 
-async def skills(call: Call) -> Answer:
+async def skills(call: Call) -> OperationResult:
     """The paths of all its skills, for publishers (after, limit)."""
     found = await call.store.paths(call.actor, call.at("ns"), call.query("after"), call.limit(100, MOST_LINES))
     return {"skills": list(found)}
 
 
-async def grants(call: Call) -> Answer:
+async def grants(call: Call) -> OperationResult:
     """Who has which role."""
     found = await call.store.grants(call.actor, call.at("ns"))
     return {"grants": [{"principal": each, "role": role} for each, role in sorted(found.items())]}
 
 
-async def grant(call: Call) -> Answer:
+async def grant(call: Call) -> OperationResult:
     """Give a role."""
     principal = parse_principal(call.at("principal"))
     await call.store.grant(call.actor, call.at("ns"), principal, call.body.role)
     return {"principal": principal, "role": call.body.role}
 
 
-async def withdraw(call: Call) -> Answer:
+async def withdraw(call: Call) -> OperationResult:
     """Withdraw a role."""
     await call.store.grant(call.actor, call.at("ns"), call.at("principal"), None)
     return {"principal": call.at("principal"), "role": None}
 
 
-async def publishers(call: Call) -> Answer:
+async def publishers(call: Call) -> OperationResult:
     """Its trusted publishers."""
     await call.store.grants(call.actor, call.at("ns"))  # for its owners
     found: list[TrustedPublisher] = []
@@ -94,7 +94,7 @@ async def publishers(call: Call) -> Answer:
     return {"publishers": [docs.publisher_json(each) for each in found]}
 
 
-async def trust(call: Call) -> Answer:
+async def trust(call: Call) -> OperationResult:
     """Trust a program."""
     body: docs.PublisherBody = call.body
     if body.issuer not in call.identities.issuers:
@@ -115,7 +115,7 @@ async def trust(call: Call) -> Answer:
     return docs.publisher_json(replace(publisher, number=number))
 
 
-async def distrust(call: Call) -> Answer:
+async def distrust(call: Call) -> OperationResult:
     """Stop trusting it."""
     await call.store.distrust(call.actor, call.at("ns"), int(call.at("number")))
     return {"number": int(call.at("number"))}

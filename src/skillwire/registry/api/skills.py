@@ -11,7 +11,7 @@ from skillwire.catalog.contract import no_skill
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.registry import documents as docs
-from skillwire.registry.api.call import SAFE, Answer, Call, Operation, read_bytes
+from skillwire.registry.api.call import SAFE, Call, Operation, OperationResult, read_bytes
 from skillwire.registry.contract import Draft
 from skillwire.registry.model import ManifestFile, SkillRef, parse_channel, parse_version
 from skillwire.registry.publication import make_manifest
@@ -29,13 +29,13 @@ LARGEST_BLOB: Final = DEFAULT_LIMITS.max_file_bytes
 _FORMS: dict[str, tuple[Any, str]] = {"zip": ("zip", "application/zip"), "tar.gz": ("tar.gz", "application/gzip")}
 
 
-async def missing(call: Call) -> Answer:
+async def missing(call: Call) -> OperationResult:
     """Which files to upload."""
     found = await call.store.missing(call.actor, call.at("ns"), call.body.digests)
     return {"missing": list(found)}
 
 
-async def upload(call: Call) -> Answer:
+async def upload(call: Call) -> OperationResult:
     """Upload a file."""
     digest = parse_digest(call.at("digest"))
     # First the permission: the bytes of a caller without it are not read.
@@ -45,7 +45,7 @@ async def upload(call: Call) -> Answer:
     return {"digest": digest}
 
 
-async def publish(call: Call) -> Answer:
+async def publish(call: Call) -> OperationResult:
     """Publish a version."""
     body: docs.VersionBody = call.body
     path = call.at("path")
@@ -63,57 +63,57 @@ async def publish(call: Call) -> Answer:
     return JSONResponse({"path": path, **docs.published_json(published)}, status, SAFE)
 
 
-async def move(call: Call) -> Answer:
+async def move(call: Call) -> OperationResult:
     """Point a channel to a version."""
     version = str(parse_version(call.body.version))
     moved = await call.store.move_channel(call.actor, call.at("path"), call.at("channel"), version)
     return {"path": call.at("path"), "channel": call.at("channel"), **docs.published_json(moved)}
 
 
-async def remove_channel(call: Call) -> Answer:
+async def remove_channel(call: Call) -> OperationResult:
     """Remove a channel."""
     moved = await call.store.move_channel(call.actor, call.at("path"), call.at("channel"), None)
     return {"path": call.at("path"), "channel": call.at("channel"), **docs.published_json(moved)}
 
 
-async def yank(call: Call) -> Answer:
+async def yank(call: Call) -> OperationResult:
     """Withdraw a version."""
     await call.store.yank(call.actor, call.at("path"), call.at("version"), call.body.reason)
     return await _release_json(call, SkillRef(call.at("path"), version=call.at("version")))
 
 
-async def unyank(call: Call) -> Answer:
+async def unyank(call: Call) -> OperationResult:
     """Undo that."""
     await call.store.yank(call.actor, call.at("path"), call.at("version"), None)
     return await _release_json(call, SkillRef(call.at("path"), version=call.at("version")))
 
 
-async def delete(call: Call) -> Answer:
+async def delete(call: Call) -> OperationResult:
     """Delete its content (administrators)."""
     await call.store.delete(call.actor, call.at("path"), call.at("version"), call.body.reason)
     return {"path": call.at("path"), "version": call.at("version"), "deleted": call.body.reason}
 
 
-async def deprecate(call: Call) -> Answer:
+async def deprecate(call: Call) -> OperationResult:
     """Deprecate a skill."""
     body: docs.DeprecationBody = call.body
     await call.store.deprecate(call.actor, call.at("path"), body.message, body.instead)
     return {"path": call.at("path"), "message": body.message, "instead": body.instead}
 
 
-async def undeprecate(call: Call) -> Answer:
+async def undeprecate(call: Call) -> OperationResult:
     """Undo that."""
     await call.store.deprecate(call.actor, call.at("path"), None)
     return {"path": call.at("path"), "message": None, "instead": None}
 
 
-async def set_listed(call: Call) -> Answer:
+async def set_listed(call: Call) -> OperationResult:
     """List a skill, or not."""
     await call.store.set_listed(call.actor, call.at("path"), listed=call.body.listed)
     return {"path": call.at("path"), "listed": call.body.listed}
 
 
-async def skill(call: Call) -> Answer:
+async def skill(call: Call) -> OperationResult:
     """A skill: versions, channels, deprecation."""
     path, who = call.at("path"), call.actor.identity
     lines = await call.store.history(who, path)
@@ -135,12 +135,12 @@ async def skill(call: Call) -> Answer:
     }
 
 
-async def version(call: Call) -> Answer:
+async def version(call: Call) -> OperationResult:
     """One version, by its number or channel."""
     return await _release_json(call, _reference(call))
 
 
-async def file(call: Call) -> Answer:
+async def file(call: Call) -> OperationResult:
     """The bytes of a file."""
     ref, inside = _reference(call), call.at("file")
     data = await call.store.read(call.actor.identity, ref, inside)
@@ -150,7 +150,7 @@ async def file(call: Call) -> Answer:
     return Response(data, headers=headers, media_type="application/octet-stream")
 
 
-async def archive(call: Call) -> Answer:
+async def archive(call: Call) -> OperationResult:
     """All files, as zip or tar.gz."""
     ref = _reference(call)
     form, media_type = _FORMS.get(call.query("format", "zip"), (None, ""))
@@ -179,20 +179,20 @@ def _archive_response(name: str, data: bytes, media_type: str) -> Response:
     return Response(data, headers=headers, media_type=media_type)
 
 
-async def search(call: Call) -> Answer:
+async def search(call: Call) -> OperationResult:
     """Skills for some words (q, limit)."""
     limit, words = call.limit(20, 100), [term[0] for term in parse_query(call.query("q")).terms]
     found = await call.store.search(call.actor.identity, words, limit) if words else ()
     return {"skills": [docs.match_json(match) for match in found]}
 
 
-async def reviews(call: Call) -> Answer:
+async def reviews(call: Call) -> OperationResult:
     """Moves that wait for an approval (namespace)."""
     found = await call.store.reviews(call.actor.identity, call.query("namespace") or None)
     return {"reviews": [docs.review_json(each) for each in found]}
 
 
-async def decide(call: Call) -> Answer:
+async def decide(call: Call) -> OperationResult:
     """Approve or decline."""
     body: docs.VerdictBody = call.body
     number = int(call.at("number"))

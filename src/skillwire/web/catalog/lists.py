@@ -159,7 +159,7 @@ class _Listing:
         return bisect_left(self.paths, f"{folder}/"), bisect_left(self.paths, f"{folder}0")  # '/' < '0'
 
 
-class Paths:
+class SkillPaths:
     """The listed skills of ``catalog``, and a number that grows with each change.
 
     ``on_change`` is called at once and with each change, so that the list can be read before the next request.
@@ -242,7 +242,7 @@ class Paths:
         return list(dict.fromkeys(word for close in found for word in close))
 
 
-class Standing(NamedTuple):
+class VersionStatus(NamedTuple):
     """What a registry has stated about a version: its number, and whether it was withdrawn, as untrusted text."""
 
     version: str = ""
@@ -251,10 +251,10 @@ class Standing(NamedTuple):
     instead: str = ""
 
 
-def standing_of(entry: SkillEntry) -> Standing:
+def standing_of(entry: SkillEntry) -> VersionStatus:
     """What a registry has stated about the version of an entry, if it comes from one."""
     meta = entry.meta.meta
-    return Standing(*(str(meta.get(f"dev.skillwire/{name}") or "")[:2_000] for name in Standing._fields))
+    return VersionStatus(*(str(meta.get(f"dev.skillwire/{name}") or "")[:2_000] for name in VersionStatus._fields))
 
 
 class CatalogRow(NamedTuple):
@@ -300,7 +300,7 @@ def _with_marks(text: str, query: str) -> Markup:
     return Markup("").join((*pieces, visible(text[at:])))
 
 
-async def visible_problems(paths: Paths, site: Site, examiner: Examiner) -> dict[str, Any]:
+async def visible_problems(paths: SkillPaths, site: Site, examiner: Examiner) -> dict[str, Any]:
     """What ``check`` finds: problems that exclude skills, those of examined skills, and ignored paths."""
     catalog, found = paths.catalog, await paths.catalog.problems()
     unlisted = frozenset(problem.skill for problem in found if problem.skill and not problem.listed)
@@ -332,7 +332,7 @@ async def visible_problems(paths: Paths, site: Site, examiner: Examiner) -> dict
 class _Disclosure:
     """Decides which paths a page may mention. Results are cached for one request."""
 
-    def __init__(self, paths: Paths, site: Site, unlisted: frozenset[str]) -> None:
+    def __init__(self, paths: SkillPaths, site: Site, unlisted: frozenset[str]) -> None:
         self._unlisted = unlisted  # skills that are not served, and would not be listed
         self._paths = paths
         self._site = site

@@ -28,7 +28,7 @@ from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, path_in_skill, skill_md_uri
-from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, Paths, list_row, standing_of, visible_problems
+from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, SkillPaths, list_row, standing_of, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
 from skillwire.web.files import (
     FILE_HEADERS,
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from skillwire.skill.uri import SkillUri
     from skillwire.web.catalog.site import Site, Work
     from skillwire.web.events import Numbered
-    from skillwire.web.files import Link, TreeNode
+    from skillwire.web.files import TreeNode
+    from skillwire.web.markdown import LinkTo
 
     View: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -119,7 +120,7 @@ class CatalogPages:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._outdated = anyio.Event()
-        self._paths = ViewCache(lambda view: Paths(view, self._refresh), MAX_VIEWS)
+        self._paths = ViewCache(lambda view: SkillPaths(view, self._refresh), MAX_VIEWS)
         self._examiner = Examiner(self._tell)
         self._packer = Packer()
 
@@ -396,7 +397,7 @@ def parse_file_path(path: str, scheme: str) -> SkillUri:
         raise NotFoundError("file-unknown", f"no skill has a file at {path!r:.200}", _HINT) from error
 
 
-def links_of(entry: SkillEntry, file: SkillUri, base: str) -> tuple[Link, Link]:
+def links_of(entry: SkillEntry, file: SkillUri, base: str) -> tuple[LinkTo, LinkTo]:
     """The targets of links in a file of a skill, and of its images."""
 
     def image(place: SkillUri) -> str | None:

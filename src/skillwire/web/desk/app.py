@@ -24,7 +24,7 @@ from skillwire.server.signals import StoppingServer
 from skillwire.web.desk import history, overview, records, skill
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route, refusal
 from skillwire.web.desk.overview import SkillRows, list_questions
-from skillwire.web.desk.reader import Reader
+from skillwire.web.desk.reader import DeskReader
 from skillwire.web.desk.responses import HEADERS, error_page, named_skill, page_response
 from skillwire.web.events import EventStreams
 from skillwire.web.theme import static_route
@@ -101,12 +101,12 @@ class Desk:
 
     host: SkillHost
     by: str = "user"
-    reader: Reader = field(init=False)
+    reader: DeskReader = field(init=False)
     watcher: Watcher = field(init=False)
     rows: SkillRows = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = Reader(self.host)
+        self.reader = DeskReader(self.host)
         self.watcher = Watcher(self.host)
         self.rows = SkillRows(self.host, self.reader)
 

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.guard import Form
 
-State: TypeAlias = Literal["new", "approved", "changed", "revoked", "declined", "dynamic", "local", "unlisted"]
-STATES: tuple[State, ...] = get_args(State)
+DeskState: TypeAlias = Literal["new", "approved", "changed", "revoked", "declined", "dynamic", "local", "unlisted"]
+STATES: tuple[DeskState, ...] = get_args(DeskState)
 _VERBS = {"approved": "approved", "denied": "declined", "revoked": "revoked", "enabled": "enabled"}
 
 
-def state_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None) -> State:
+def state_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None) -> DeskState:
     """The state of a skill, from its stored approval and its latest decision."""
     standing = approval_status(skill, approval, decision)
     return "new" if standing == "unapproved" else standing
@@ -53,7 +53,7 @@ def state_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | N
 class Standing:
     """The current state of one skill, with its stored approval and its latest decision."""
 
-    state: State
+    state: DeskState
     approval: Approval | None
     decision: LogLine | None
 

@@ -45,7 +45,7 @@ _TOO_MANY = "not compared, because too many files changed; read the whole file"
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class KnownVersion:
     """One content of a skill, with the decisions about it, newest first."""
 
     contents: Contents
@@ -58,11 +58,11 @@ class Version:
         return fingerprint(self.contents)
 
 
-async def list_versions(host: SkillHost, label: str, uri: str, skill: NamedEntry | None) -> list[Version]:
+async def list_versions(host: SkillHost, label: str, uri: str, skill: NamedEntry | None) -> list[KnownVersion]:
     """The known versions of a skill, the current one first, then by their latest decision."""
-    found: dict[str, Version] = {}
+    found: dict[str, KnownVersion] = {}
     if skill is not None and has_contents(skill.entry):
-        current = Version(claimed_contents(skill.entry), is_current=True)
+        current = KnownVersion(claimed_contents(skill.entry), is_current=True)
         found[current.fingerprint] = current
     approval = await host.store.approval(label, uri)
     events: list[LogLine] = []
@@ -79,7 +79,7 @@ async def list_versions(host: SkillHost, label: str, uri: str, skill: NamedEntry
         if known is not None:
             found[key] = replace(known, events=(*known.events, line))
         elif contents:  # older lines of the log do not have it
-            found[key] = Version(contents, (line,))
+            found[key] = KnownVersion(contents, (line,))
     return list(found.values())
 
 
@@ -147,7 +147,7 @@ def compare_versions(
     return Comparison(tuple(found), frontmatter_digest(old) != frontmatter_digest(new))
 
 
-def _chosen(versions: Sequence[Version], name: str, default: int) -> Version | None:
+def _chosen(versions: Sequence[KnownVersion], name: str, default: int) -> KnownVersion | None:
     """The version with a fingerprint, or the one at the position ``default``."""
     named = next((each for each in versions if name and each.fingerprint == name), None)
     return named or (versions[default] if not name and default < len(versions) else None)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from skillwire.skill.review import Risk
     from skillwire.store.records import Question
     from skillwire.web.desk.app import Desk
-    from skillwire.web.desk.decisions import State
-    from skillwire.web.desk.reader import Reader
+    from skillwire.web.desk.decisions import DeskState
+    from skillwire.web.desk.reader import DeskReader
     from skillwire.web.desk.review import Sheet
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class SkillRow(NamedTuple):
     name: str
     origin: str
     uri: str
-    state: State
+    state: DeskState
     is_unreachable: bool
     entry: SkillEntry | None
     files: int | None
@@ -163,7 +163,7 @@ class SkillListing(NamedTuple):
 class SkillRows:
     """The rows of all known skills, cached until the store or an origin changes."""
 
-    def __init__(self, host: SkillHost, reader: Reader) -> None:
+    def __init__(self, host: SkillHost, reader: DeskReader) -> None:
         self._host = host
         self._reader = reader
         self._rows: list[SkillRow] = []

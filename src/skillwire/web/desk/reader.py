@@ -49,7 +49,7 @@ class HeldFiles:
         return sum(len(content.data) for content in self.files.values())
 
 
-class Reader:
+class DeskReader:
     """Reads files through the host, and holds the most recent ones."""
 
     def __init__(self, host: SkillHost) -> None:

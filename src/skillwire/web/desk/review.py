@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.review import Review
     from skillwire.web.desk.decisions import Standing
-    from skillwire.web.desk.reader import HeldFiles, Reader
+    from skillwire.web.desk.reader import DeskReader, HeldFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def other_requests(review: Review) -> list[tuple[str, str]]:
     return [(key, value) for key, value, _ in field_texts(others)]
 
 
-async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Sheet:
+async def make_sheet(host: SkillHost, reader: DeskReader, skill: NamedEntry) -> Sheet:
     """Read the files of a skill and create its review."""
     label, entry = skill.origin.label, skill.entry
     standing = await standing_of(host, skill)

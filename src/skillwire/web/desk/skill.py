@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from skillwire.web.desk.guard import Form
     from skillwire.web.desk.overview import QuestionRow
     from skillwire.web.desk.review import Sheet
-    from skillwire.web.files import Link
+    from skillwire.web.markdown import LinkTo
 
 _SHOWN = ("name", "description")  # shown at the top
 _PATH = "{origin}/{skill:path}"
@@ -236,7 +236,7 @@ async def _find_file(desk: Desk, request: Request) -> tuple[NamedEntry, str, str
     )
 
 
-def _link_in(origin: str, entry: SkillEntry, uri: str) -> Link:
+def _link_in(origin: str, entry: SkillEntry, uri: str) -> LinkTo:
     """The targets of links in the file at ``uri``. External links become text; the review lists them."""
 
     def page_of(place: SkillUri) -> str | None:

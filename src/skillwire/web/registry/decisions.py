@@ -8,7 +8,7 @@ from skillwire.errors import ApprovalError, FormatError
 from skillwire.registry.model import parse_channel, parse_version
 
 if TYPE_CHECKING:
-    from skillwire.registry.contract import RegistryStore, ReviewRequest, Verdict
+    from skillwire.registry.contract import RegistryStore, ReviewRequest, ReviewVerdict
     from skillwire.registry.model import Actor
     from skillwire.web.desk.guard import Form
 
@@ -40,7 +40,7 @@ async def decide_review(
     store: RegistryStore, actor: Actor, wanted: ReviewRequest, form: Form, *, is_serious: bool
 ) -> str:
     """Approve or decline a review of exactly the content that was shown. Returns the decision."""
-    verdicts: dict[str, Verdict] = {"approve": "approved", "decline": "declined"}
+    verdicts: dict[str, ReviewVerdict] = {"approve": "approved", "decline": "declined"}
     verdict = verdicts.get(form.get("verdict"))
     if verdict is None:
         raise FormatError("argument-invalid", "the form has no decision", "reload the page")
