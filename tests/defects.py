@@ -835,7 +835,7 @@ CLIENT = [
         ),
     ),
     *rows(
-        "gateway/upstream.py",
+        "gateway/federation.py",
         "tests/gateway/test_failures.py",
         (
             "upstream-words-reach-clients",

@@ -112,7 +112,7 @@ class TargetOptions:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     dialect: str | None = None
     era: str = "auto"
-    mine: bool = False
+    instructions: bool = False
     allow_unverified: bool = False
     consent: Consent = no_consent
     timeout: float | None = None
@@ -174,7 +174,7 @@ async def _connect(
             place,
             dialect=cast("DialectName | None", options.dialect),
             mode="legacy" if options.era == "legacy" else "auto",
-            mine=options.mine,
+            instructions=options.instructions,
             limits=limits,
         )
         return await stack.enter_async_context(opened), place

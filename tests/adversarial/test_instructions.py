@@ -48,7 +48,7 @@ async def test_instructions_are_not_mined_unless_asked(server: HostileServer) ->
 async def test_instructions_are_mined_when_asked(server: HostileServer) -> None:
     """After the listing; what is listed is not asked for again; no file is read."""
     hide(server)
-    async with server.connect(mine=True) as client:
+    async with server.connect(instructions=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat", "hidden"]
     assert gets(server) == [UNLISTED]
     assert server.read_uris() == []
@@ -64,7 +64,7 @@ async def test_the_extractor_can_be_replaced(server: HostileServer) -> None:
         texts.append(text)
         return [UNLISTED, UNLISTED]
 
-    async with server.connect(mine=extract) as client:
+    async with server.connect(instructions=extract) as client:
         assert [entry.name for entry in await listed(client)] == ["flat", "hidden"]
     assert texts == [server.instructions]
     assert gets(server) == [UNLISTED]
@@ -90,7 +90,7 @@ async def test_a_uri_that_the_server_does_not_confirm_is_no_skill(server: Hostil
     """Whatever it says instead, the listing is whole."""
     hide(server)
     server.answers["skills/get"] = ANSWERS[answer]
-    async with server.connect(mine=True, dialect="extension") as client:
+    async with server.connect(instructions=True, dialect="extension") as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert gets(server) == [UNLISTED]
 
@@ -99,7 +99,7 @@ async def test_a_uri_that_the_server_does_not_confirm_is_no_skill(server: Hostil
 @pytest.mark.parametrize("uri", ["FILE://x/SKILL.md", "skill://a/../b/SKILL.md"], ids=["file", "way-up"])
 async def test_a_way_out_in_the_instructions_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
     server.instructions = f"Load {uri} now."
-    async with server.connect(mine=True) as client:
+    async with server.connect(instructions=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert gets(server) == []
 
@@ -108,7 +108,7 @@ async def test_a_way_out_in_the_instructions_is_not_even_asked_for(server: Hosti
 async def test_a_skill_in_another_spelling_is_not_listed_twice(server: HostileServer) -> None:
     server.instructions = "Load skill://fl%61t/SKILL.md and skill://flat/%53KILL.md and skill://flat/SKILL.md."
     server.answers["skills/get"] = {"skill": server.entries[0]}
-    async with server.connect(mine=True) as client:
+    async with server.connect(instructions=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert gets(server) == []
 
@@ -116,7 +116,7 @@ async def test_a_skill_in_another_spelling_is_not_listed_twice(server: HostileSe
 @rule("I5", "B3")
 async def test_instructions_cannot_cause_endless_requests(server: HostileServer) -> None:
     server.instructions = " ".join(f"skill://x/{number}/SKILL.md" for number in range(105))
-    async with server.connect(mine=True, dialect="extension") as client:
+    async with server.connect(instructions=True, dialect="extension") as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert len(gets(server)) == 100
 
@@ -135,5 +135,5 @@ async def test_any_instructions_are_mined_in_bounded_time(server: HostileServer,
     server.instructions = TEXTS[text] + f" {UNLISTED}"
     hidden = server.add("acme/hidden", {"SKILL.md": skill_md("hidden")}, listed=False)
     server.answers["skills/get"] = lambda params: {"skill": hidden} if params["uri"] == UNLISTED else Refusal()
-    async with server.connect(mine=True, dialect="extension") as client:
+    async with server.connect(instructions=True, dialect="extension") as client:
         assert [entry.name for entry in await listed(client)] == ["flat", "hidden"]

@@ -34,7 +34,7 @@ def only_read(server: HostileServer, capabilities: Any = None) -> None:
 @rule("I5")
 async def test_a_skill_that_only_the_instructions_name_is_found_and_read(server: HostileServer) -> None:
     only_read(server)
-    async with server.connect(mine=True) as client:
+    async with server.connect(instructions=True) as client:
         [entry] = await listed(client)
         assert (entry.name, entry.uri) == ("flat", SKILL)
         assert (await client.read_unverified(SKILL)).data == server.files[SKILL]
@@ -45,7 +45,7 @@ async def test_a_server_that_declares_nothing_is_asked_for_what_its_instructions
     server: HostileServer,
 ) -> None:
     only_read(server, {})
-    async with server.connect(mine=True) as client:
+    async with server.connect(instructions=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
 
 
@@ -66,7 +66,7 @@ async def test_a_uri_is_no_skill_by_its_scheme_alone(server: HostileServer, data
     del server.files[SKILL]
     if data is not None:
         server.files[SKILL] = data
-    async with server.connect(mine=True) as client:
+    async with server.connect(instructions=True) as client:
         assert await listed(client) == []
 
 

@@ -23,7 +23,7 @@ from skillwire.client.remote import RemoteCatalog
 from skillwire.gateway.approval_gate import Admission, ApprovalGate, ApprovalView
 from skillwire.gateway.audit_log import AuditLog
 from skillwire.gateway.config import Plan
-from skillwire.gateway.upstream import prepare_entry
+from skillwire.gateway.federation import prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.lowlevel import GeneratedCatalog, package_catalog
 from skillwire.registry.schema import SCHEMA

@@ -17,10 +17,10 @@ import skillwire
 from docs.sessions import FENCE, Session, blocks_of, shows
 from rules import rule
 from skillwire.cli.main import VERBS
-from skillwire.gateway import upstream as provenance
 from skillwire.gateway.config import UpstreamPolicy, parse_policy
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import reference_kind
+from skillwire.wire import meta as provenance
 from starting import python_command, skillwire_script
 
 ROOT = Path(__file__).parents[2]

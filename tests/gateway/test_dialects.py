@@ -10,10 +10,10 @@ import pytest
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, paths, source
 from rules import rule
 from skillwire import MemoryCatalog, connect
-from skillwire.gateway import upstream as provenance
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md
+from skillwire.wire import meta as provenance
 from trees import skill_md
 
 if TYPE_CHECKING:

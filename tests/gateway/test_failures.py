@@ -29,7 +29,7 @@ from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.client.bounds import too_slow
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
-from skillwire.gateway import upstream as provenance
+from skillwire.wire import meta as provenance
 from trees import skill_md
 
 if TYPE_CHECKING:

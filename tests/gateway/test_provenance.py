@@ -10,7 +10,7 @@ import pytest
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, source, until_state
 from rules import rule
 from skillwire import MemoryCatalog
-from skillwire.gateway import upstream as provenance
+from skillwire.wire import meta as provenance
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:

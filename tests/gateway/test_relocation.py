@@ -13,11 +13,11 @@ from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.catalog.verification import verify_catalog
 from skillwire.errors import NotFoundError, VerificationError
-from skillwire.gateway import upstream as provenance
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md
 from skillwire.skill.uri import skill_md_uri
+from skillwire.wire import meta as provenance
 from skillwire.wire.meta import DIGEST
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from host.stage import make_dynamic
 from rules import rule
 from skillwire.catalog.verification import verify_catalog
 from skillwire.errors import NotFoundError
-from skillwire.gateway import upstream as provenance
 from skillwire.gateway.snapshots import snapshot_label
 from skillwire.host.state import open_cache, open_store
 from skillwire.skill import digest_of
+from skillwire.wire import meta as provenance
 from starting import skillwire_command
 from trees import skill_md
 

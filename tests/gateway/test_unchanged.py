@@ -12,9 +12,9 @@ from gateway.stage import SECONDS, flat_skill, gateway_of, hostile, source, unti
 from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.catalog import safe_open
-from skillwire.gateway import upstream as provenance
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.store.records import LogLine
+from skillwire.wire import meta as provenance
 from trees import replace_file, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:

@@ -315,7 +315,7 @@ async def test_prose_instead_of_a_skill_is_none() -> None:
 @pytest.mark.parametrize("name", [NEWER, HANDMADE])  # it names a skill of its index, and one that it does not have
 async def test_instructions_are_mined_if_asked_to(name: str) -> None:
     """What they name and the server does not have is no skill; what it has and lists comes once."""
-    async with connected(recorded(name), mine=True) as client:
+    async with connected(recorded(name), instructions=True) as client:
         assert [entry.uri for entry in await listing(client)] == list(FACTS[name].listed)
 
 
@@ -328,7 +328,7 @@ async def test_an_extractor_finds_a_skill_that_no_index_lists() -> None:
         return ["skill://docs/widget-api/SKILL.md", "skill://docs/nothing-api/SKILL.md", "no URI", PLAIN]
 
     recording = recorded(OLDER)
-    async with connected(recording, mine=extract) as client:
+    async with connected(recording, instructions=extract) as client:
         uris = [entry.uri for entry in await listing(client)]
     assert uris == [*FACTS[OLDER].listed, "skill://docs/widget-api/SKILL.md"]
     assert heard == [recording["instructions"]]

@@ -28,7 +28,7 @@ from interop.test_typescript_clients import EXT_SKILLS, OFFICIAL, check_all_read
 from interop.upstreams import LABELS, all_upstreams, changed_tree
 from interop.wire import call
 from rules import rule
-from skillwire.gateway import upstream as provenance
+from skillwire.wire import meta as provenance
 from starting import skillwire_script
 from trees import write_tree
 

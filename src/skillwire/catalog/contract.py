@@ -262,6 +262,8 @@ class Catalog(ABC):
     caller, is closed by default: a member that it does not state reveals nothing.
     """
 
+    commit: str | None = None  # the commit that is served, if this is a Git repository
+
     @abstractmethod
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the listing, in the order of URIs. ``ProtocolError`` if the cursor is invalid."""

@@ -220,7 +220,6 @@ class GitCatalog(StoredCatalog):
     ) -> None:
         super().__init__(poll_seconds=_POLL_SECONDS, scheme=scheme, limits=limits)
         self.source = parse_git_source(source) if isinstance(source, str) else source
-        self.commit: str | None = None  # the commit that is served
         self._ahead: Mapping[str, bytes] = {}  # new bytes by object id, while the catalog is loaded
         self.repository = GitRepository(
             self.source, _default_cache() if cache is None else Path(cache), limits=limits

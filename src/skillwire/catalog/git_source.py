@@ -24,9 +24,8 @@ _FORMS = (
 _HOSTS = frozenset({"github.com", "gitlab.com", "codeberg.org", "bitbucket.org"})
 _SHORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_][A-Za-z0-9._-]*")
 _SCP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!//)[^:\s-][^:\s]*")
-_AUTHORITY = re.compile(
-    r"[A-Za-z]+://[^/]*(?:/|$)|[A-Za-z0-9._-]+@[^/:]+:"
-)  # before the path of a URL or git@host:path
+# Before the path of a URL or of git@host:path.
+_AUTHORITY = re.compile(r"[A-Za-z]+://[^/]*(?:/|$)|[A-Za-z0-9._-]+@[^/:]+:")
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECRET = re.compile(r"//[^/\s]*@")

@@ -59,10 +59,8 @@ GROUPS = {
         "explain": "explain a problem",
     },
 }
-_COLUMNS = (
-    ("Write skills", "Use skills"),
-    ("Decide", "Operate"),
-)  # of the help, which fits 80 columns and 24 rows
+# The columns of the help, which fits 80 columns and 24 rows.
+_COLUMNS = (("Write skills", "Use skills"), ("Decide", "Operate"))
 _WORDS = {name: words for group in GROUPS.values() for name, words in group.items()}
 VERBS = tuple(_WORDS)
 _COMPLETION = "_SKILLWIRE_COMPLETE"

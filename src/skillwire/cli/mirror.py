@@ -109,17 +109,18 @@ async def _entries(catalog: Catalog, arguments: Arguments) -> AsyncIterator[Skil
 
 def _upstream(catalog: Catalog, arguments: Arguments) -> MirrorSource:
     """Return the address that each version records, without secrets and without paths of this machine."""
-    from skillwire.catalog.git import GitCatalog
+    from skillwire.catalog.git_source import parse_git_source
     from skillwire.client.servers import address_of, target_kind
     from skillwire.registry.mirror import MirrorSource
 
-    if isinstance(catalog, GitCatalog):
-        source = catalog.source
-        address = f"repository {source.name}" if source.is_local else str(source)
-        return MirrorSource(address, {"commit": catalog.commit} if catalog.commit else {})
     if arguments.target == COMMAND:
         return MirrorSource(f"command {address_of(list(arguments.commands[0]))}")
-    if target_kind(arguments.target) == "path":
+    kind = target_kind(arguments.target)
+    if kind == "git":
+        source = parse_git_source(arguments.target)
+        address = f"repository {source.name}" if source.is_local else str(source)
+        return MirrorSource(address, {"commit": catalog.commit} if catalog.commit else {})
+    if kind == "path":
         return MirrorSource(f"folder {os.path.basename(os.path.realpath(arguments.target))}")
     return MirrorSource(address_of(arguments.target))
 

@@ -93,7 +93,7 @@ def run_on_targets(
         parse_headers(arguments.header),
         arguments.dialect,
         arguments.era,
-        mine=arguments.instructions,
+        instructions=arguments.instructions,
         allow_unverified=allow_unverified,
         consent=ask_for_servers(printer, "--yes", is_given=arguments.yes),
         timeout=arguments.timeout,

@@ -64,14 +64,13 @@ def command(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _check(arguments: Arguments, printer: Printer) -> int:
-    from skillwire.catalog.git import GitCatalog
     from skillwire.install.installation import promised_digests
     from skillwire.install.lock import require_lock
 
     newest: dict[str, dict[str, str]] = {}  # the commits of each skill that comes from a repository
 
     async def state_of(catalog: Catalog, skill: Installed) -> str:
-        if isinstance(catalog, GitCatalog) and catalog.commit:
+        if catalog.commit is not None:
             newest[skill.name] = {"commit": skill.commit or "", "newest": catalog.commit}
         try:
             return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"
@@ -145,12 +144,11 @@ def _named_skills(lock: Lock, names: Sequence[str]) -> list[Installed]:
 async def _update_one(
     catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
 ) -> str:
-    from skillwire.catalog.git import GitCatalog
     from skillwire.install.installation import fetch, promised_digests, record_commit, update
 
     entry = await _current_entry(catalog, skill, scope)
     if promised_digests(entry) == skill.files and _is_unchanged(skill, scope, force=arguments.force):
-        if isinstance(catalog, GitCatalog) and catalog.commit != skill.commit:
+        if catalog.commit is not None and catalog.commit != skill.commit:
             record_commit(scope, skill, catalog.commit)
         printer.talk(f"{line(skill.name)} is up to date")
         return "current"

@@ -73,7 +73,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     dialect: DialectName | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    mine: bool | Extractor = False,
+    instructions: bool | Extractor = False,
     mode: str = "auto",
 ) -> AsyncGenerator[SkillsClient]:
     """Connect to the server at ``target`` for the duration of the block, and reconnect if the connection is lost.
@@ -92,7 +92,7 @@ async def connect(
         await git.refresh()  # its errors are more exact than those of a request
         place = Skills(git, on_problem=ignore_problem).server
     async with open_connection(_opener(place, mode), limits) as connection:
-        client = SkillsClient(connection, dialect=dialect, mine=mine)
+        client = SkillsClient(connection, dialect=dialect, instructions=instructions)
         client.git = git
         yield client
 

@@ -260,7 +260,7 @@ class ServerLink:
     def _opened(self) -> AbstractAsyncContextManager[SkillsClient]:
         if isinstance(self._target, SkillsClient):
             return nullcontext(self._target)
-        return connect(self._target, limits=self._limits, dialect=self._dialect, mine=self._instructions)
+        return connect(self._target, limits=self._limits, dialect=self._dialect, instructions=self._instructions)
 
     def _connected(self) -> SkillsClient:
         if self.client is None:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     ReadBytes = Callable[[str, int, str], Awaitable[bytes]]
 
 _D = TypeVar("_D", bound="ClientDialect")
-_MAX_MINED = 100
+_MAX_IN_INSTRUCTIONS = 100
 _MAX_COMPLETED = 100
 _MAX_ASKED = 32  # folders around a file that are tried as skills
 # Words first, then a scheme in each: neither expression backtracks, since a server chooses the text.
@@ -88,8 +88,9 @@ class SkillsClient:
     ``client`` is a connected ``Client`` or ``ClientSession`` of the SDK. Its ``extensions`` should have a
     ``SkillsExtension()``, since some servers respond only to clients that declare it (K3). ``connect`` does both.
 
-    ``dialect`` sets one of five dialects; by default it is detected at the first use. ``mine`` finds skill URIs in
-    the server's instructions (I5): ``True`` for URIs that end in ``/SKILL.md``, or your own function.
+    ``dialect`` sets one of five dialects; by default it is detected at the first use. ``instructions``
+    finds skill URIs in the server's instructions (I5): ``True`` for URIs that end in ``/SKILL.md``, or your own
+    function.
     """
 
     git: GitCatalog | None = None  # the repository that ``connect`` serves in memory
@@ -100,7 +101,7 @@ class SkillsClient:
         *,
         dialect: DialectName | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        mine: bool | Extractor = False,
+        instructions: bool | Extractor = False,
     ) -> None:
         if isinstance(client, Client):
             client = client.session
@@ -113,13 +114,13 @@ class SkillsClient:
         if dialect is not None:
             self._use(dialect)
         self._is_declared = dialect is None  # the dialect was derived from a declaration, which may be wrong
-        self._extract: Extractor | None = mine_uris if mine is True else (mine or None)
+        self._extract: Extractor | None = skill_uris_in if instructions is True else (instructions or None)
 
     async def dialect(self) -> DialectName | None:
         """The dialect of the server, detected once; ``None`` if there is no sign of skills."""
         if not self._is_detected:
             name = await detect_dialect(self.connection)
-            if name is None and self._mined_uris():
+            if name is None and self._uris_in_instructions():
                 name = "fallback"  # the server may only have resources/read
             if name is not None:
                 self._use(name)
@@ -138,7 +139,7 @@ class SkillsClient:
         return self.connection.reads_directories
 
     async def list_skills(self) -> AsyncIterator[SkillEntry]:
-        """Every listed skill, page by page; then, with ``mine``, those in the server's instructions.
+        """Every listed skill, page by page; then, with ``instructions``, those in the server's instructions.
 
         Invalid entries are in ``problems``. An empty listing does not prove that there are no skills (L2).
         """
@@ -151,7 +152,7 @@ class SkillsClient:
             for entry in page:
                 seen.add(parse_uri(entry.uri))
                 yield entry
-        async for entry in self._mined(seen):
+        async for entry in self._from_instructions(seen):
             yield entry
 
     async def list_all(self) -> Listing:
@@ -346,9 +347,9 @@ class SkillsClient:
     async def _read_bytes(self, uri: str, at_most: int, skill: str = "") -> bytes:
         return await (await self._required_dialect()).read(uri, at_most, skill)
 
-    async def _mined(self, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
+    async def _from_instructions(self, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
         """I5: a URI in the instructions is a hint; it is a skill if the server returns its entry."""
-        for uri in self._mined_uris():
+        for uri in self._uris_in_instructions():
             try:
                 place = parse_uri(uri)
                 if place not in seen:
@@ -360,11 +361,11 @@ class SkillsClient:
                 if error.reference != "server-failed":  # some servers report a missing skill this way
                     raise
 
-    def _mined_uris(self) -> list[str]:
+    def _uris_in_instructions(self) -> list[str]:
         instructions = self.connection.instructions
         if self._extract is None or not instructions:
             return []
-        return list(dict.fromkeys(self._extract(instructions)))[:_MAX_MINED]
+        return list(dict.fromkeys(self._extract(instructions)))[:_MAX_IN_INSTRUCTIONS]
 
     async def _required_dialect(self) -> ClientDialect:
         if self._dialect is None:
@@ -395,7 +396,7 @@ class SkillsClient:
             self.problems.append(problem)
 
 
-def mine_uris(instructions: str) -> list[str]:
+def skill_uris_in(instructions: str) -> list[str]:
     """I5: the URIs of ``SKILL.md`` files in a text."""
     found: list[str] = []
     for word in _WORD.findall(instructions):

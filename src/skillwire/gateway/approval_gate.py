@@ -47,13 +47,14 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.gateway.approval_queue import content_name
-from skillwire.gateway.upstream import SNAPSHOT, uri_map_of
+from skillwire.gateway.federation import uri_map_of
 from skillwire.host.approvals import is_outdated
 from skillwire.skill.approval import covers
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.review import review_entry, with_text
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, root_of
 from skillwire.skill.verify import verify_file, verify_skill_md
+from skillwire.wire.meta import SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -387,7 +388,7 @@ class ApprovalGate(Catalog):
     async def problems(self, *, for_operator: bool = False) -> Sequence[Diagnostic]:
         """Problems of the source, and skills that wait. For the operator, commands have the folders of files."""
         await self._update()
-        # The state of the upstream reports a partial listing (``upstream.py``).
+        # The state of the upstream reports a partial listing (``federation.py``).
         own = [problem for problem in await self.inner.problems() if problem.reference != "listing-partial"]
         return [*own, *self.admission.waiting_problems(self._waiting, for_operator=for_operator)]
 

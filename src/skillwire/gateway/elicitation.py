@@ -289,9 +289,8 @@ class Elicitation:
                 if entry.name == reference:
                     path = f"{upstream.label}/{upstream.gate.admission.path_of(entry)}"
                     found.append(skill_md_uri(path))
-        return (
-            found if len(found) <= 2 else found[:1]
-        )  # several waiting skills have that name: only the path counts
+        # If several waiting skills have that name, only the path counts.
+        return found if len(found) <= 2 else found[:1]
 
 
 class DeclinedQuestions:

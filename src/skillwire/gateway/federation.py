@@ -2,18 +2,28 @@
 
 The label is the first segment of every URI, and it alone selects the upstream: a read never crosses origins. The
 rest of the URI is mapped to that of the upstream (``catalog/uri_map.py``). An upstream also gets requests for
-skills that it does not list, and reports the reason itself if it cannot answer (G1). Errors are made safe for
-clients (``upstream.py``).
+skills that it does not list, and reports the reason itself if it cannot answer (G1).
+
+What clients may see of an upstream is decided here too:
+
+- ``prepare_entry`` adds the provenance of an entry: ``_meta`` with our own prefix (R4, O2). It is sent with the
+  resources of a skill, with the result of ``skills/get`` and with file contents, but never in an entry: a client
+  that refuses an entry because of an additional field refuses the whole page (docs/how-to/gateway.md). It contains
+  no secrets, and no address of an upstream. An entry whose name breaks the format is not published (F2, U3, P2).
+- Error messages of an upstream may contain addresses or the output of a process. They go to the operator's log and
+  terminal. Clients and the page see the error's reference only (``safe_error``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
+from skillwire.amounts import utc_text
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
     Catalog,
@@ -29,21 +39,46 @@ from skillwire.catalog.contract import (
     no_skill,
 )
 from skillwire.catalog.cursor import beginning_with, page_of_sources
-from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError, VerificationError
-from skillwire.gateway.upstream import safe_error, upstream_problems, uri_map_of
-from skillwire.skill.uri import DEFAULT_SCHEME, parse_uri
+from skillwire.catalog.uri_map import UriMap
+from skillwire.errors import (
+    FormatError,
+    LimitError,
+    NotFoundError,
+    ProtocolError,
+    SkillwireError,
+    UpstreamError,
+    VerificationError,
+)
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.entry import invalid_entry
+from skillwire.skill.frontmatter import description_problems, is_name
+from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, parse_uri
+from skillwire.wire.meta import DIALECT, NOT_PROMISED, ORIGIN, STALE_SINCE, UPSTREAM_URI
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from skillwire.catalog.uri_map import UriMap
     from skillwire.client.remote import RemoteCatalog
     from skillwire.gateway.approval_gate import ApprovalGate
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import Json, SkillEntry
 
 T = TypeVar("T")
 
 _MAX_MAPPED = 100_000  # entries
+_MAX_DESCRIPTION_PROBLEMS = 1000
+# References of errors that this program makes itself: their messages contain nothing of the upstream.
+_SAFE_ERRORS = (
+    "file-changing",
+    "skill-too-large",
+    "directory-unsupported",
+    "no-skills",
+    "entry-other",
+    "cursor-invalid",
+)
+_LISTING_ERRORS = ("listing-too-long", "cursor-repeats")
+_FIX_LISTING = "raise the limits of the upstream in the policy, or fix the upstream"
+
+log = logging.getLogger("skillwire.gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +191,7 @@ class FederatedCatalog(Catalog):
         return [
             problem.under(label)
             for label, upstream in self._upstreams.items()
-            for problem in await upstream_problems(upstream.gate, upstream.remote)
+            for problem in await _problems_of(upstream)
         ]
 
     async def ignored(self) -> list[str]:
@@ -210,3 +245,91 @@ async def _answer(upstream: Upstream, uri: str, asked: Awaitable[T]) -> T:
         if safe is error:
             raise
         raise safe from error
+
+
+def uri_map_of(label: str, remote: RemoteCatalog | None) -> UriMap:
+    """The map for the upstream ``label``. It may change with the listing.
+
+    An upstream that knows its skills by name only has no URIs: the scheme that stands for them is not shown.
+    """
+    is_named = remote is not None and remote.schemes == frozenset({NAMED_SCHEME})
+    return UriMap(label, NAMED_SCHEME if is_named else DEFAULT_SCHEME)
+
+
+def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
+    """``entry`` with its provenance; ``FormatError`` if it must not be published."""
+    name, segment = entry.name, entry.path.rpartition("/")[2]
+    if name != segment:
+        raise invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
+    if not is_name(name):
+        raise invalid_entry(f"the name {name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens", "F2")
+    if None in entry.arguments.values():
+        needed = ", ".join(entry.arguments)
+        raise invalid_entry(f"it needs arguments ({needed:.200}), which a gateway cannot forward", "P2")
+    meta: dict[str, Json] = {key: value for key, value in entry.meta.meta.items() if key != STALE_SINCE}
+    meta |= {ORIGIN: remote.label, UPSTREAM_URI: entry.uri}
+    if remote.dialect is not None:
+        meta[DIALECT] = remote.dialect
+    if remote.state == "stale" and remote.seen_at is not None:
+        meta[STALE_SINCE] = utc_text(remote.seen_at, "seconds")
+    if entry.gaps:
+        meta[NOT_PROMISED] = [*sorted(entry.gaps)]
+    return replace(entry, meta=replace(entry.meta, meta=meta))
+
+
+def safe_error(error: SkillwireError, label: str, uri: str) -> SkillwireError:
+    """``error`` if its message contains nothing of the upstream ``label``, else an error that replaces it."""
+    if error.reference in _SAFE_ERRORS:
+        return error
+    if error.reference == "file-too-large":  # B1: the upstream's error has its own URI, and no key of the policy
+        return LimitError(
+            "file-too-large",
+            f"{uri!r:.300} is larger than this gateway accepts from {label!r}",
+            f"the operator of the gateway can raise max-file-bytes of [upstream.{label}]",
+            rule="B1",
+        )
+    log.info("upstream %r: %s [%s]", label, error.message, error.reference)
+    return UpstreamError(
+        "upstream-away",
+        f"the server of {label!r} does not answer",
+        "try again later; files that were read before are still served from the cache",
+    )
+
+
+async def _problems_of(upstream: Upstream) -> list[Diagnostic]:
+    """The state of an upstream, entries that are not published, and invalid descriptions."""
+    problems, remote = await upstream.gate.problems(), upstream.remote
+    if remote is None:
+        return [*problems]
+    entries = [entry async for entry in remote.entries()]
+    return [*_state_problems(remote), *problems, *_description_problems(entries)]
+
+
+def _state_problems(remote: RemoteCatalog) -> Iterator[Diagnostic]:
+    label, error = remote.label, remote.error
+    reason = "" if error is None else f" [{error.reference}]"
+    if remote.state in ("unreachable", "connecting"):
+        message = f"the upstream {label!r} is unavailable and was never listed{reason}"
+        yield Diagnostic("upstream-away", message, "check that it runs and how it is configured", file="")
+    elif remote.state == "stale":
+        since = "" if remote.seen_at is None else f" since {utc_text(remote.seen_at, 'seconds')}"
+        is_listing_error = error is not None and error.reference in _LISTING_ERRORS
+        what = "has not sent a complete listing" if is_listing_error else "has not answered"
+        message = f"the upstream {label!r} {what}{since}; its last listing is served{reason}"
+        hint = _FIX_LISTING if is_listing_error else "check that it runs"
+        yield Diagnostic("upstream-stale", message, hint, file="")
+    elif error is not None:
+        message = f"the upstream {label!r} did not list all of its skills{reason}"
+        yield Diagnostic("upstream-partial", message, _FIX_LISTING, file="")
+
+
+def _description_problems(entries: list[SkillEntry]) -> list[Diagnostic]:
+    """F3, F7: skills with invalid descriptions are served and reported. Some dialects have no descriptions."""
+    found: list[Diagnostic] = []
+    for entry in (each for each in entries if each.whole_frontmatter or each.description):
+        for reference, message, hint in description_problems(entry.frontmatter):
+            place = entry.name if entry.is_named else entry.uri
+            found.append(Diagnostic(reference, message, hint, file=place, skill=place))
+        if len(found) >= _MAX_DESCRIPTION_PROBLEMS:
+            break
+    return found

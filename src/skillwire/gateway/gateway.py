@@ -23,9 +23,8 @@ from skillwire.gateway.approval_queue import ApprovalQueue
 from skillwire.gateway.audit_log import AuditLog
 from skillwire.gateway.config import plan_gateway
 from skillwire.gateway.elicitation import Elicitation
-from skillwire.gateway.federation import FederatedCatalog, Upstream
+from skillwire.gateway.federation import FederatedCatalog, Upstream, prepare_entry, uri_map_of
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
-from skillwire.gateway.upstream import ORIGIN, prepare_entry, uri_map_of
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.host.state import check_state, open_cache, open_store, several
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -37,6 +36,7 @@ from skillwire.server.skills import Skills, ignore_problem
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.place import USER, expanded_state
 from skillwire.store.store import Store
+from skillwire.wire.meta import ORIGIN
 
 if TYPE_CHECKING:
     import os

@@ -52,7 +52,7 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.gateway.upstream import SNAPSHOT, safe_error
+from skillwire.gateway.federation import safe_error
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import Resource, SkillEntry, digest_of
@@ -61,6 +61,7 @@ from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, root_o
 from skillwire.skill.verify import VerifiedFile, is_same, verify_file
 from skillwire.store.content_cache import read_cached
 from skillwire.store.records import SeenEntries
+from skillwire.wire.meta import SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.export import check_tree
-from skillwire.catalog.git import GitCatalog
 from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, VerificationError
 from skillwire.install.agents import AGENTS
@@ -80,7 +79,7 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
     """
     files = await read_verified(catalog, entry, on_file=on_file)
     review = review_files(entry, files.items())
-    fetched = Fetched(entry, files, review, catalog.commit if isinstance(catalog, GitCatalog) else None)
+    fetched = Fetched(entry, files, review, catalog.commit)
     check_tree(fetched.name, files)  # before the user is asked about files that cannot be written
     return fetched
 

@@ -44,9 +44,8 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 _SERVER_FIELDS = frozenset({*_KINDS, "config", "dialect", "era"})
 _SKILL_FIELDS = frozenset({"agents", "at", "by", "commit", "files", "server", "tool", "uri"})
 _URL = re.compile(r"https?://[^/]", re.IGNORECASE)
-_GIT = re.compile(
-    r"(https?|ssh)://[^/]|\.{0,2}/|[^/:@-][^/:@]*@[^/:@]+:"
-)  # not owner/repository, which may be a folder
+# Not owner/repository, which may be a folder.
+_GIT = re.compile(r"(https?|ssh)://[^/]|\.{0,2}/|[^/:@-][^/:@]*@[^/:@]+:")
 _SECRET = re.compile(r"https?://[^/]*@|ssh://[^/@]*:[^/@]*@", re.IGNORECASE)
 _FIX = "correct it, or restore it from version control; nothing was changed"
 _MAX_BYTES = 64 * MIB

@@ -19,7 +19,6 @@ from skillwire.amounts import counted, size_of
 from skillwire.catalog.examination import Examiner, review_skill
 from skillwire.catalog.packer import Packer
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
-from skillwire.gateway.upstream import ORIGIN
 from skillwire.install.agents import find_agent
 from skillwire.install.host_setup import COMMON_HOSTS, host_setups
 from skillwire.server.callers import ViewCache
@@ -45,6 +44,7 @@ from skillwire.web.highlight import snippet
 from skillwire.web.markdown import markdown, table_of_contents
 from skillwire.web.theme import PAGE_HEADERS, error_of, error_title, field_texts, static_route
 from skillwire.wire.extension import get_result
+from skillwire.wire.meta import ORIGIN
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
