@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,6 +40,14 @@ def test_a_folder_is_searched_with_its_bodies(root: Path, capsys: pytest.Capture
     ]
     assert run(["search", str(root), "escape"]) == 0
     assert "Press [31m Escape." in capsys.readouterr().out  # nothing that acts on a terminal
+
+
+def test_an_archive_is_searched_with_its_bodies(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = shutil.make_archive("pdf-forms", "zip", root / "pdf-forms")
+    assert run(["search", archive, "escape"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["pdf-forms"]
+    assert "--bodies" not in err
 
 
 @rule("V5", "L2")

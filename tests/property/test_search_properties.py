@@ -10,7 +10,7 @@ from property.budget import FEWER
 from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.search.fts5 import Document, Engine
-from skillwire.search.index import SearchIndex, everything
+from skillwire.search.index import SearchIndex
 from skillwire.search.text import MAX_SNIPPET, parse_query
 from trees import skill_md
 
@@ -41,7 +41,7 @@ def test_no_query_and_no_text_raises(texts: list[str], query: str) -> None:
     try:
         engine.put(Document(str(n), str(n), text, text, text) for n, text in enumerate(texts))
         for asked in (query, *texts):
-            for found in engine.search(parse_query(asked), 5, everything):
+            for found in engine.search(parse_query(asked), 5):
                 original = texts[int(found.uri)]
                 assert (found.name, found.description) == (original, original)
                 assert len(found.snippet) <= MAX_SNIPPET

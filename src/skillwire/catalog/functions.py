@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 Files = Mapping[str, "bytes | str"]
-Made: TypeAlias = "Files | Skill | str | os.PathLike[str]"
-MakeFiles = Callable[[], "Made | Awaitable[Made]"]
+Generated: TypeAlias = "Files | Skill | str | os.PathLike[str]"
+MakeFiles = Callable[[], "Generated | Awaitable[Generated]"]
 F = TypeVar("F", bound=MakeFiles)
 T = TypeVar("T")
 
 Complete = Callable[[str], "Iterable[str] | Awaitable[Iterable[str]]"]
 Values: TypeAlias = "Iterable[str] | Complete"
-MakeSkill = Callable[..., "Made | Awaitable[Made | None] | None"]
+MakeSkill = Callable[..., "Generated | Awaitable[Generated | None] | None"]
 
 _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MOST_KNOWN = 256
@@ -92,25 +92,25 @@ async def _call(path: str, function: Callable[[], object], limits: Limits) -> ob
 
 
 async def _generate(
-    path: str, made: object, scheme: str, limits: Limits, meta: SkillMeta = DEFAULT_META
+    path: str, result: object, scheme: str, limits: Limits, meta: SkillMeta = DEFAULT_META
 ) -> MemoryCatalog:
     """A catalog of the skill at ``path``, as its function returned it: text, files, a ``Skill``, a folder."""
-    match made:
+    match result:
         case str():
-            files: Mapping[Any, Any] = {SKILL_MD: made}
+            files: Mapping[Any, Any] = {SKILL_MD: result}
         case Skill():
-            files = made.files
+            files = result.files
         case os.PathLike():
             try:
-                files = await to_thread.run_sync(read_tree, os.fspath(cast("os.PathLike[str]", made)), limits)
+                files = await to_thread.run_sync(read_tree, os.fspath(cast("os.PathLike[str]", result)), limits)
             except (OSError, LimitError) as error:
                 raise _failed(
                     path, "the folder it returned cannot be read", "return the path of a folder"
                 ) from error
         case Mapping():
-            files = cast("Mapping[Any, Any]", made)
+            files = cast("Mapping[Any, Any]", result)
         case _:
-            raise _failed(path, f"it returned {type(made).__name__}, not text, files, a Skill or a Path")
+            raise _failed(path, f"it returned {type(result).__name__}, not text, files, a Skill or a Path")
     for name, data in files.items():
         if not isinstance(name, str) or not isinstance(data, bytes | str):
             raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
@@ -132,7 +132,7 @@ def _served(path: str, generated: MemoryCatalog) -> MemoryCatalog:
     return generated
 
 
-class _Maker(NamedTuple):
+class _Function(NamedTuple):
     make: MakeFiles
     dynamic: bool
     meta: SkillMeta
@@ -144,8 +144,8 @@ class GeneratedCatalog(SnapshotCatalog):
     def __init__(self, *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(scheme)
         self._limits = limits
-        self._makers: dict[str, _Maker] = {}
-        self._unmade: dict[str, None] = {}  # paths whose function was not called yet, in the order of ``add``
+        self._functions: dict[str, _Function] = {}
+        self._pending: dict[str, None] = {}  # paths whose function was not called yet, in the order of ``add``
         self._lock = anyio.Lock()
 
     def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> None:
@@ -161,19 +161,19 @@ class GeneratedCatalog(SnapshotCatalog):
                 f"the function for the skill {path!r} has required parameters",
                 "remove them, or declare a template whose path has them: docs/{product}",
             )
-        change = Change(changed=uris) if path in self._makers else Change(added=uris)
-        self._makers[path] = _Maker(make, dynamic, meta)
-        self._unmade[path] = None
+        change = Change(changed=uris) if path in self._functions else Change(added=uris)
+        self._functions[path] = _Function(make, dynamic, meta)
+        self._pending[path] = None
         self._feed.publish(change)
 
     def has(self, path: str) -> bool:
         """Whether a function was added for ``path``."""
-        return path in self._makers
+        return path in self._functions
 
     def discard(self, path: str) -> None:
         """Stop serving the skill at ``path``."""
-        self._makers.pop(path, None)
-        self._unmade.pop(path, None)
+        self._functions.pop(path, None)
+        self._pending.pop(path, None)
         self._replace(path, {})
 
     def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
@@ -220,22 +220,22 @@ class GeneratedCatalog(SnapshotCatalog):
         return await generated.read_directory(uri, cursor, limit)
 
     async def _current(self) -> Snapshot:
-        if self._unmade:
+        if self._pending:
             async with self._lock:
-                while self._unmade:
+                while self._pending:
                     with suppress(SkillwireError):  # it is one of the problems
-                        await self._regenerate(next(iter(self._unmade)))
+                        await self._regenerate(next(iter(self._pending)))
         return self._snapshot
 
     def _meta_of(self, path: str) -> SkillMeta:
-        maker = self._makers.get(path)
-        return DEFAULT_META if maker is None else maker.meta
+        function = self._functions.get(path)
+        return DEFAULT_META if function is None else function.meta
 
     def _dynamic_around(self, path: str) -> str | None:
         """The path of the dynamic skill at or around ``path``."""
-        while path and path not in self._makers:
+        while path and path not in self._functions:
             path = path.rpartition("/")[0]
-        return path if path and self._makers[path].dynamic else None
+        return path if path and self._functions[path].dynamic else None
 
     async def _generated_around(self, uri: str) -> MemoryCatalog | None:
         """The dynamic skill around ``uri``, generated now; ``None`` if the skill is stable."""
@@ -248,29 +248,29 @@ class GeneratedCatalog(SnapshotCatalog):
 
     async def _regenerate(self, path: str) -> MemoryCatalog:
         """Generate the skill at ``path`` and put it into the snapshot. The caller holds the lock."""
-        maker, failure, generated = self._makers.get(path), None, MemoryCatalog()
-        if maker is None:  # discarded while the caller waited for the lock
+        function, failure, generated = self._functions.get(path), None, MemoryCatalog()
+        if function is None:  # discarded while the caller waited for the lock
             raise no_skill(skill_md_uri(path, self._scheme))
         try:
-            made = await _call(path, maker.make, self._limits)
-            generated = await _generate(path, made, self._scheme, self._limits, maker.meta)
+            result = await _call(path, function.make, self._limits)
+            generated = await _generate(path, result, self._scheme, self._limits, function.meta)
             found = generated.snapshot().all_found()
         except SkillwireError as error:
             failure = error
             reference = error.reference if error.reference in KINDS else "generator-failed"
             problem = Diagnostic(reference, error.message, error.hint, file=f"{path}/{SKILL_MD}", skill=path)
             found = {path: ReadFolder(True, None, (problem,))}
-        if self._makers.get(path) is maker:  # neither replaced nor discarded meanwhile
+        if self._functions.get(path) is function:  # neither replaced nor discarded meanwhile
             dynamic = {key: _as_dynamic(item) for key, item in found.items()}
-            self._replace(path, dynamic if maker.dynamic else found)
-            self._unmade.pop(path, None)
+            self._replace(path, dynamic if function.dynamic else found)
+            self._pending.pop(path, None)
         if failure is not None:
             raise failure
         return generated
 
     def _replace(self, path: str, found: Mapping[str, ReadFolder]) -> None:
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(path), found)
-        if path in self._unmade:  # ``add`` has published the change of this skill
+        if path in self._pending:  # ``add`` has published the change of this skill
             own = {skill_md_uri(path, self._scheme)}
             change = Change(change.added - own, change.changed - own, change.removed)
         self._feed.publish(change)
@@ -349,7 +349,7 @@ class TemplateCatalog(Catalog):
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, which is generated for it."""
         path = self._skill_path(uri)
-        if path is None or await self._make(path) is None:
+        if path is None or await self._generated_at(path) is None:
             raise no_skill(uri)
         return self._known[path]
 
@@ -374,19 +374,19 @@ class TemplateCatalog(Catalog):
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, generated now."""
-        made = await self._make_around(parse_uri(uri).parent.path, uri)
-        if made is None:
+        generated = await self._generated_around(parse_uri(uri).parent.path, uri)
+        if generated is None:
             raise no_file(uri)
-        return await made.read_file(uri)
+        return await generated.read_file(uri)
 
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
         """One page of a directory, generated now."""
-        made = await self._make_around(parse_uri(uri).path, uri)
-        if made is None:
+        generated = await self._generated_around(parse_uri(uri).path, uri)
+        if generated is None:
             raise no_directory(uri)
-        return await made.read_directory(uri, cursor, limit)
+        return await generated.read_directory(uri, cursor, limit)
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
         """Paths that begin with ``beginning``, of templates whose values are lists."""
@@ -401,24 +401,24 @@ class TemplateCatalog(Catalog):
         ours = parsed.scheme == self._scheme and parsed.segments[-1] == SKILL_MD
         return parsed.parent.path if ours else None
 
-    async def _make_around(self, path: str, uri: str) -> MemoryCatalog | None:
+    async def _generated_around(self, path: str, uri: str) -> MemoryCatalog | None:
         """The skill at or around ``path``."""
         while path and parse_uri(uri).scheme == self._scheme:
-            made = await self._make(path)
-            if made is not None:
-                return made
+            generated = await self._generated_at(path)
+            if generated is not None:
+                return generated
             path = path.rpartition("/")[0]
         return None
 
-    async def _make(self, path: str) -> MemoryCatalog | None:
+    async def _generated_at(self, path: str) -> MemoryCatalog | None:
         """A catalog with the skill at exactly ``path``; ``None`` if it does not exist."""
         matches = ((template, template.match(path)) for template in self._templates)
         make = next((partial(template.make, **values) for template, values in matches if values), None)
-        made = await _call(path, make, self._limits) if make else None
-        if made is None:
+        result = await _call(path, make, self._limits) if make else None
+        if result is None:
             self._known.pop(path, None)
             return None
-        generated = _served(path, await _generate(path, made, self._scheme, self._limits))
+        generated = _served(path, await _generate(path, result, self._scheme, self._limits))
         entry = await generated.get_skill(skill_md_uri(path, self._scheme))
         self._known.pop(path, None)
         self._known[path] = replace(entry, resources=DYNAMIC)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillwire.cli.command import Arguments, Exit, argument, flag, option, verb
+from skillwire.cli.command import COMMAND, Arguments, Exit, argument, flag, option, verb
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.cli.targets import TARGET, TARGET_OPTIONS, run_on_targets, target_text
 from skillwire.errors import FormatError
@@ -30,7 +30,8 @@ _DEFAULT_LIMIT = 10
         help=f"the maximum number of results (default: {_DEFAULT_LIMIT})",
     ),
     flag(
-        "--bodies", help="also read and search every SKILL.md of a server; those of a folder are always searched"
+        "--bodies",
+        help="also read and search every SKILL.md of a server; those on this machine are always searched",
     ),
     *TARGET_OPTIONS,
     targets=1,
@@ -45,14 +46,13 @@ _DEFAULT_LIMIT = 10
 )
 async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Search skills."""
-    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.search.index import SearchIndex
     from skillwire.skill.uri import parse_uri, skill_root
 
     query = " ".join(" ".join(arguments.query).split())
     if not query:
         raise FormatError("query-missing", "the query is empty", "write some words after TARGET")
-    bodies = arguments.bodies or isinstance(catalog, DirectoryCatalog)
+    bodies = arguments.bodies or _is_here(arguments.target)
     index = SearchIndex(catalog, bodies=bodies)
     try:
         hits = await index.search(query, arguments.limit)
@@ -69,3 +69,10 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
     if not bodies:
         printer.talk("only names and descriptions were searched; --bodies also reads and searches every SKILL.md")
     return Exit.OK
+
+
+def _is_here(target: str) -> bool:
+    """Return whether the files of a target are on this machine: a folder, an archive, a fetched repository."""
+    from skillwire.client.servers import target_kind
+
+    return target != COMMAND and target_kind(target) in ("path", "git")

@@ -5,6 +5,8 @@ since. A copy of the old file is kept beside it. An undo restores this copy if t
 otherwise it removes only the entry, and keeps a copy again. A file that cannot be changed safely is not changed,
 and the lines to add are printed instead.
 
+``host_setups`` has what a page shows to a user who connects a host by hand.
+
 The functions over text (``lookup``, ``added``, ``removed``) are pure. Everything else in the text stays byte for
 byte: JSON gets a member (``client/jsonc.py``), TOML gets a table at its end. Every result is parsed again and
 compared before it is used.
@@ -12,6 +14,7 @@ compared before it is used.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -19,13 +22,26 @@ import tomllib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import quote
 
 from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError, StoreError
-from skillwire.install.agents import find_config, has_only_ours, locate, shown
+from skillwire.install.agents import (
+    CONFIGS,
+    TOKEN,
+    TOKEN_VARIABLE,
+    entry_for,
+    find_agent,
+    find_config,
+    has_only_ours,
+    http_commands,
+    locate,
+    shown,
+)
 from skillwire.install.transaction import read_file, replace_file
 from skillwire.limits import MIB
 
@@ -35,6 +51,9 @@ if TYPE_CHECKING:
     from skillwire.install.agents import HostConfig
     from skillwire.install.places import InstallScope
 
+COMMON_HOSTS = (
+    "claude-code", "codex", "cursor", "gemini-cli", "vscode", "copilot", "windsurf", "opencode", "goose", "zed",
+)  # fmt: skip
 _MAX_BYTES = 16 * MIB
 _MAX_BACKUPS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
@@ -344,3 +363,44 @@ def _with_entry(before: Any, keys: Sequence[str], name: str, entry: dict[str, An
     if not keys:
         return {**there, name: entry}
     return {**there, keys[0]: _with_entry(there.get(keys[0], {}), keys[1:], name, entry, repr(keys[0]))}
+
+
+class HostSetup(NamedTuple):
+    """How to connect one host: a command or a link if it has one, and lines for its configuration file."""
+
+    id: str
+    title: str
+    command: str | None
+    file: str
+    lines: str
+    link: str | None
+
+
+@lru_cache(maxsize=16)  # one for each address that callers use
+def host_setups(name: str, url: str, *, token: bool) -> tuple[HostSetup, ...]:
+    """The setups of common hosts for the server at ``url``."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:64] or "skills"  # valid in every host
+    commands = http_commands(name, url, token=token)
+    setups: list[HostSetup] = []
+    for agent in COMMON_HOSTS:
+        config = CONFIGS[agent]
+        entry = entry_for(config.shape, url=url, name=name)
+        if token and config.format == "toml":
+            entry["bearer_token_env_var"] = TOKEN_VARIABLE
+        elif token:
+            entry["headers"] = {"Authorization": TOKEN}
+        file = (config.project or config.everywhere)[0]
+        lines = "\n".join(lines_to_add(agent, name, entry))
+        link = None if token else _install_link(agent, name, entry)  # a link would contain the token
+        setups.append(HostSetup(agent, find_agent(agent).title, commands.get(agent), file, lines, link))
+    return tuple(setups)
+
+
+def _install_link(agent: str, name: str, entry: dict[str, Any]) -> str | None:
+    """The link that opens the host and adds the server."""
+    if agent == "cursor":
+        config = base64.b64encode(json.dumps(entry).encode()).decode()
+        return f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(name)}&config={quote(config, safe='')}"
+    if agent == "vscode":
+        return f"vscode:mcp/install?{quote(json.dumps({'name': name, **entry}), safe='')}"
+    return None

@@ -4,8 +4,6 @@
 - Words are stemmed (Porter) and lose their accents. BM25 ranks: a word in a name counts more than one in a
   description, and that more than one in a body. A skill whose name equals the query comes first.
 - A last word that matches nothing is completed with words of names and descriptions.
-- Skills that a caller may not see are skipped before their text is read. Only the frequency of a word is counted
-  over all skills.
 
 One call at a time, from any thread. Errors of SQLite become ``StoreError``.
 
@@ -32,7 +30,7 @@ from skillwire.errors import StoreError
 from skillwire.search.text import LOOKED_AT, SEAM, make_snippet, name_key, quoted, seamed, split_humps, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from skillwire.search.text import Query, Term
 
@@ -176,17 +174,15 @@ class Engine:
         with self._using() as connection:
             connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
-    def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Hit]:
-        """Return the best ``limit`` skills that ``sees`` accepts, best first."""
-        with self._using() as connection:
+    def search(self, query: Query, limit: int) -> list[Hit]:
+        """Return the best ``limit`` skills, best first."""
+        with self._using():
             words = [Counted(word, self._count(word)) for word in self._expressions(query)]
             chosen: dict[int, float] = {}
             for number, score in self._ranked(query, words):
                 if len(chosen) == limit:
                     break
-                [uri] = connection.execute("SELECT uri FROM skills WHERE id = ?", (number,)).fetchone()
-                if number not in chosen and sees(uri):
-                    chosen[number] = score
+                chosen.setdefault(number, score)
             return [self._hit(number, score, query) for number, score in chosen.items()]
 
     def close(self) -> None:

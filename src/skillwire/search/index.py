@@ -1,15 +1,15 @@
 """Full-text search over the listed skills of a catalog.
 
-- Only listed skills are found (L2), and of those only skills that ``sees`` accepts.
+- Only listed skills are found (L2).
 - The first search builds the index. Each later search first applies the changes, and reads only changed skills
   again (S1). A change during the build is not lost. Concurrent first searches build the index once.
 - A body is read through ``Catalog.read_file``, which verifies it (V1). With ``bodies=False`` nothing is read (V5).
   Bodies of dynamic skills are never read, because reading runs their function. A skill whose file cannot be read
   is found by its name and description, until it changes.
-- Work on the index is done in a worker thread. ``sees`` is called there.
+- Work on the index is done in a worker thread.
 
-The frequency of a word is counted over all skills, visible or not, and influences scores. To separate even that,
-make an index for each ``VisibleCatalog``.
+An index finds all skills of its catalog, and a word's frequency in them influences scores. So callers who may see
+different skills have an index of their own ``VisibleCatalog`` each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence, Set
+    from collections.abc import AsyncIterator, Sequence, Set
 
     from skillwire.catalog.contract import Catalog, ChangeStream
     from skillwire.search.fts5 import Hit
@@ -37,11 +37,6 @@ if TYPE_CHECKING:
 _BATCH = 64
 _AT_ONCE = 8
 _MANY = 16  # from here on, reading the listing is cheaper than one request for each change
-
-
-def everything(uri: str) -> bool:  # noqa: ARG001 - the result is the same for all
-    """Accept every skill, for callers without restrictions."""
-    return True
 
 
 class SearchIndex:
@@ -57,13 +52,13 @@ class SearchIndex:
         self._due: frozenset[str] = frozenset()  # keys of changes that are not applied yet
         self._closed = False
 
-    async def search(self, query: str, limit: int = 10, sees: Callable[[str], bool] = everything) -> list[Hit]:
+    async def search(self, query: str, limit: int = 10) -> list[Hit]:
         """Return the best ``limit`` skills for ``query``, best first. Any text is a valid query."""
         parsed = parse_query(query, self._limits)
         if not parsed or limit < 1:
             return []
         engine = await self._current()
-        return await to_thread.run_sync(engine.search, parsed, limit, sees)
+        return await to_thread.run_sync(engine.search, parsed, limit)
 
     def close(self) -> None:
         """Release everything. A running search may fail; later ones do."""

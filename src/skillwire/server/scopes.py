@@ -99,7 +99,7 @@ class Scope:
     def tool(self, function: None = None, /, **options: Any) -> Callable[[F], F]: ...
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
         """A tool of this skill; ``options`` are those of the server's own decorator."""
-        return self._registering("tools", function, options)
+        return self._register("tools", function, options)
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -107,11 +107,11 @@ class Scope:
     def prompt(self, function: None = None, /, **options: Any) -> Callable[[F], F]: ...
     def prompt(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
         """A prompt of this skill."""
-        return self._registering("prompts", function, options)
+        return self._register("prompts", function, options)
 
     def resource(self, uri: str, /, **options: Any) -> Callable[[F], F]:
         """A resource of this skill, or a template of resources."""
-        return self._registering("resources", None, options, uri)
+        return self._register("resources", None, options, uri)
 
     def bind(
         self, *, tools: Iterable[str] = (), prompts: Iterable[str] = (), resources: Iterable[str] = ()
@@ -124,7 +124,7 @@ class Scope:
                 )
             self._scopes.bind(self.path, kind, keys)
 
-    def _registering(
+    def _register(
         self, kind: BoundKind, function: Callable[..., Any] | None, options: Mapping[str, Any], *arguments: str
     ) -> Any:
         def register(function: F) -> F:

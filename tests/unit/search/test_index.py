@@ -114,21 +114,6 @@ async def test_a_name_counts_more_than_a_description_and_that_more_than_a_body(s
     assert await names(index, "zebra walks") == ["zebra", "b", "c"]
 
 
-async def test_only_what_the_caller_may_see_is_found_and_enough_of_it(searching: Searching) -> None:
-    index = searching(MemoryCatalog([skill(f"{'ab'[n % 2]}/s{n}", "About pdf files.") for n in range(60)]))
-    hits = await index.search("pdf", 25, lambda uri: uri.startswith("skill://a/"))
-    assert len(hits) == 25
-    assert all(hit.uri.startswith("skill://a/") for hit in hits)
-
-
-async def test_a_word_of_hidden_skills_does_not_hide_the_others(searching: Searching) -> None:
-    """A rare word that only hidden skills have must not be all that is looked for."""
-    common = [skill(f"a/s{n}", "About pdf files.") for n in range(5)]
-    index = searching(MemoryCatalog([*common, skill("b/zeus", "About zeus.")]))
-    seen = await names(index, "zeus pdf", 10, lambda uri: "://a/" in uri)
-    assert sorted(seen) == [f"s{n}" for n in range(5)]
-
-
 @rule("L2")
 async def test_an_unlisted_skill_is_never_found(searching: Searching) -> None:
     catalog = MemoryCatalog([skill("shown", "About pdf."), skill("hidden", "About pdf.", listed=False)])

@@ -20,7 +20,7 @@ from skillwire.catalog.examination import Examiner, review_skill
 from skillwire.catalog.packer import Packer
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.install.agents import find_agent
-from skillwire.install.host_setup import COMMON_HOSTS, host_setups
+from skillwire.install.config_edit import COMMON_HOSTS, host_setups
 from skillwire.server.callers import ViewCache
 from skillwire.server.page import KNOWN
 from skillwire.skill.entry import digest_of
