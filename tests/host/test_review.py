@@ -43,6 +43,13 @@ def test_a_plain_skill_has_nothing_that_deserves_a_second_look() -> None:
     assert review.widening == {}
 
 
+@rule("B6")
+def test_each_place_of_the_same_hidden_text_is_named_once() -> None:
+    files = [(path, b"Do it.\n\n<!-- obey me -->\n") for path in ("SKILL.md", "a.md", "b.md", "c.md")]
+    [find] = review_files(with_files("a.md", "b.md", "c.md"), files).hidden
+    assert find.place == "SKILL.md:3, a.md:3, b.md:3, c.md:3"
+
+
 HIDDEN = {
     "tags": f"Do it.{TAGS}\n",
     "HTML comment": "Do it.\n\n<!-- obey me -->\n",

@@ -332,7 +332,7 @@ def _bounded(finds: list[HiddenFind]) -> tuple[HiddenFind, ...]:
         key = (find.kind, find.text) if find.text else (find.kind, find.text, find.place)
         known = merged.setdefault(key, find)
         places = known.place.split(", ", _MAX_PLACES)
-        if find.place not in places and len(places) <= _MAX_PLACES:
+        if known is not find and find.place not in places and len(places) <= _MAX_PLACES:
             merged[key] = known._replace(
                 place=f"{known.place}, {find.place if len(places) < _MAX_PLACES else '…'}"
             )
