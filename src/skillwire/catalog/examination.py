@@ -132,8 +132,9 @@ class Examiner:
                 await self._try(*self._first.popitem()[1])
             elif self._others:
                 catalog, entries = next(iter(self._others.items()))
-                await self._try(catalog, entries.pop())
-                if not entries:
+                await self._try(catalog, entries[-1])
+                entries.pop()
+                if not self._others.get(catalog):  # meanwhile it may have another list
                     self._others.pop(catalog, None)
             else:
                 self._work = anyio.Event()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from rules import rule
@@ -71,6 +72,24 @@ async def test_shown_skills_come_first_and_each_content_once() -> None:
     examiner.ask(catalog, entries)
     examiner.ask_all(catalog, entries)
     assert examiner.remaining(catalog) == 0
+
+
+async def test_a_list_that_is_replaced_while_its_last_skill_is_examined_is_not_lost() -> None:
+    class Growing(Noting):
+        async def read_file(self, uri: str) -> FileContent:
+            if not self.read:
+                examiner.ask_all(self, entries)
+            return await super().read_file(uri)
+
+    catalog, examiner = Growing("a", "b"), Examiner()
+    entries = await catalog.all()
+    examiner.ask_all(catalog, entries[:1])
+    async with anyio.create_task_group() as group:
+        group.start_soon(examiner.run)
+        with anyio.fail_after(20):
+            while not all(map(examiner.known, entries)):
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
 
 
 async def test_a_skill_that_cannot_be_examined_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
