@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.examination import Examiner
     from skillwire.registry.app import Registry
-    from skillwire.registry.contract import Release, ReviewRequest, VersionLine
+    from skillwire.registry.contract import AuditLine, Release, ReviewRequest, VersionLine
     from skillwire.registry.model import Action
     from skillwire.server.page import Sessions
     from skillwire.skill import SkillEntry
@@ -255,12 +255,11 @@ class RegistryPages(CatalogPages):
         # The number of a line counts the changes of all namespaces, so it is no part of an address of an owner.
         is_number = actor.identity.is_admin and before.isascii() and before.isdigit() and len(before) < 19
         limit = _MOST_LINES if "all" in query else _MOST_VERSIONS
-        found = await self._store.audit(
-            actor,
-            namespace=parse_namespace(name) if name else None,
-            before=int(before) if is_number else None,
-            limit=limit + 1,
-        )
+        found: Sequence[AuditLine] = ()
+        if name or actor.identity.is_admin or not actor.identity.principals:  # the store refuses strangers
+            namespace = parse_namespace(name) if name else None
+            number = int(before) if is_number else None
+            found = await self._store.audit(actor, namespace=namespace, before=number, limit=limit + 1)
         return self._site.page(
             "registry/log.html",
             lines=found[:limit],
