@@ -86,7 +86,7 @@ test-web: .venv/extras  ## the pages, in Debian's Chromium
 
 web-pictures: .venv/extras  ## write the pictures of the documentation, and of every state to tests/web/artefacts
 	@tests/web/install_chromium.sh
-	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py tests/web/test_states.py tests/web/test_rare_states.py
+	$(BIN)/python -m pytest -n 2 --timeout 600 --pictures tests/web
 
 test-packages: .venv/dev  ## install the wheel and the source distribution with every Python from 3.11 on that is here
 	tests/packages.sh $(BIN)/python

@@ -16,7 +16,7 @@ from trees import write_tree
 from web import hostile
 from web.looking import ARTEFACTS, KEEP_PICTURES
 from web.processes import desk_over, serving
-from web.stage import BOOKS, servers_of
+from web.stage import BOOKS, ODD, servers_of
 from web.watching import Watch
 
 if TYPE_CHECKING:
@@ -102,6 +102,13 @@ def hostile_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile_catalog(hostile_root: Path) -> Iterator[str]:
     """A tree whose author wants to run scripts in the reader's browser, served."""
     with serving(hostile_root) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def odd_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Skills with long names, many files, many links, or other letters, served."""
+    with serving(write_tree(tmp_path_factory.mktemp("odd"), ODD)) as address:
         yield address
 
 

@@ -33,7 +33,7 @@ _REPEATED = [["[data-row]:nth-child(n+16)"], [".numbered .l:nth-child(n+31)"]]
 
 
 def examine(page: Page, name: str) -> None:
-    """Check that the page fits, does not move while it appears, and has no serious accessibility problem."""
+    """Check that the page fits, stays still, has no serious accessibility problem, and no link to nowhere."""
     page.wait_for_load_state()
     moved = shift_of(page)
     assert moved < SHIFT, f"{name} moved by {moved} while it appeared"
@@ -44,6 +44,7 @@ def examine(page: Page, name: str) -> None:
         # Every other rule gives the same result in both themes, and takes most of the time.
         rules = ["color-contrast"] if theme == "dark" else []
         wrong += [f"{theme} at {width}: {each}" for each in overflowing(page) + barriers(page, rules)]
+    wrong += dead_links(page)
     if KEEP_PICTURES in os.environ:
         ARTEFACTS.mkdir(exist_ok=True)
         for theme, width in product(THEMES, WIDTHS):
@@ -67,6 +68,16 @@ def overflowing(page: Page) -> list[str]:
             .slice(0, 5)
             .map((each) => `too wide: ${each.outerHTML.slice(0, 120)}`);
         }"""
+    )
+
+
+def dead_links(page: Page) -> list[str]:
+    """Links to a part of the page that does not exist."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("main a[href*='#']")]
+          .filter((each) => each.href.split("#")[0] === location.href.split("#")[0])
+          .filter((each) => !document.getElementById(decodeURIComponent(each.hash.slice(1))))
+          .map((each) => `leads nowhere: ${each.outerHTML.slice(0, 160)}`)"""
     )
 
 

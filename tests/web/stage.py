@@ -22,6 +22,28 @@ BOOKS: Tree = {
     "release/SKILL.md": skill_md("release", description="Releases a book that somebody had reserved."),
 }
 
+LONG = "a-very-long-name" * 4
+CHINESE = "处理退款请求，并在必要时升级给财务团队。请先询问订单号，然后检查付款状态。" * 3
+ODD: Tree = {
+    f"{LONG}/SKILL.md": skill_md(LONG, description="x" * 1000),
+    f"deep/{LONG}/in/{LONG}/SKILL.md": skill_md(LONG, body=f"# {LONG}\n\n`{'x' * 200}`\n"),
+    "chinese/SKILL.md": skill_md("chinese", CHINESE, f"# 退款\n\n{CHINESE}\n\n## 步骤\n\n{CHINESE}\n\n## 附录\n"),
+    "empty/SKILL.md": b"---\nname: empty\ndescription: x\n---\n",
+    "nameless/SKILL.md": b"---\nname: nameless\n---\n",  # without a description it is not served
+    "many/SKILL.md": skill_md(
+        "many",
+        body="".join(f"[{n}](https://host{n % 30}.example.com/{n}?q={'x' * n})\n\n" for n in range(90)),
+        extra=f"allowed-tools: {' '.join(f'mcp__server__tool_{n}' for n in range(20))}\n",
+    ),
+    **{f"many/scripts/run_{n:02}.py": b"import os\n" for n in range(50)},
+    "github/SKILL.md": skill_md(
+        "github",
+        body="# Marks\n\n> [!WARNING]\n> Not twice.\n\n> [!NOTE]\n> A note.\n\n- [x] done\n- [ ] to do\n\n"
+        "Text[^1] and ~~struck~~.\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |\n\n## Next\n\n"
+        "### Deeper\n\n[^1]: The note.\n",
+    ),
+}
+
 
 def servers_of(acme: str, books: Path) -> dict[str, object]:
     """The two as a configuration names them."""

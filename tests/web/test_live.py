@@ -110,7 +110,7 @@ def test_a_question_about_a_skill_that_the_desk_does_not_know_is_answered_by_its
     at_desk: Page, desk: Desk
 ) -> None:
     """Whoever asks has it from an origin of their own."""
-    for label, answer, code in (("elsewhere", "No", 1), ("abroad", "Yes", 0)):
+    for label, answer, code in (("elsewhere", "Decline", 1), ("abroad", "Allow", 0)):
         at_desk.goto(f"{desk.base}/")
         with desk.asking("library", label=label) as loading:
             waiting(at_desk).get_by_role("link", name=f"Allow the model to read library from {label}?").click()

@@ -15,6 +15,7 @@ from trees import replace_file, skill_md, write_tree
 from web.conftest import EXAMPLES
 from web.looking import examine
 from web.processes import desk_over, issue_token, serving
+from web.stage import LONG
 from web.test_attacks import RUDE, TESTS
 from web.test_desk import approve, confirm_findings, open_skill
 from web.test_live import NEW, OLD, waiting
@@ -69,6 +70,36 @@ def test_the_catalog(page: Page, watch: Watch, catalog: str, name: str, path: st
 def test_the_catalog_of_somebody_hostile(page: Page, hostile_catalog: str, name: str, path: str) -> None:
     page.goto(f"{hostile_catalog}{path}")
     examine(page, f"hostile-{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("list", "/"),
+        ("folder", f"/?under=deep/{LONG}"),
+        ("long", f"/skill/{LONG}"),
+        ("deep", f"/skill/deep/{LONG}/in/{LONG}"),
+        ("chinese", "/skill/chinese"),
+        ("empty", "/skill/empty"),
+        ("many-files", "/skill/many?tab=files"),
+        ("many-findings", "/skill/many?tab=findings"),
+        ("github", "/skill/github"),
+        ("problems", "/problems"),
+    ],
+)
+def test_odd_skills(page: Page, odd_catalog: str, name: str, path: str) -> None:
+    page.goto(f"{odd_catalog}{path}")
+    examine(page, f"odd-{name}")
+
+
+def test_odd_skills_at_the_desk(page: Page, odd_catalog: str, tmp_path: Path) -> None:
+    with desk_over(tmp_path, {"acme": {"type": "http", "url": f"{odd_catalog}/mcp"}}) as desk:
+        page.goto(desk.link)
+        expect(page.locator("#results [data-row]")).to_have_count(6)
+        examine(page, "odd-desk-overview")
+        for name, path in (("many", "many"), ("long", LONG), ("chinese", "chinese")):
+            page.goto(f"{desk.base}/skill/acme/{path}")
+            examine(page, f"odd-desk-{name}")
 
 
 def test_the_keys_and_a_live_search(page: Page, catalog: str) -> None:

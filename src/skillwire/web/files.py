@@ -6,19 +6,20 @@ a skill cannot run. Pages show text, highlighted, Markdown, rendered or as sourc
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote
+
+from markupsafe import Markup
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.skill.uri import is_within, parse_uri, resolve_reference, skill_root
-from skillwire.web.highlight import code
+from skillwire.web.highlight import code, snippet
 from skillwire.web.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    from markupsafe import Markup
 
     from skillwire.skill import SkillEntry
     from skillwire.skill.uri import SkillUri
@@ -36,6 +37,7 @@ _MAX_TEXT = MIB  # larger files are downloaded
 _MAX_IMAGE = 16 * MIB  # larger, because an image is not rendered here
 _WEB = ("http://", "https://", "mailto:")
 _MARKDOWN = ("md", "markdown", "mdx")
+_FRONTMATTER = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 # Image formats that cannot contain scripts. SVG can, so it is shown as text.
 _IMAGES = {
     "png": "image/png",
@@ -154,6 +156,9 @@ def file_view(
         return FileView("large")
     is_markdown = name.rpartition(".")[2].lower() in _MARKDOWN
     if is_markdown and not as_text:
-        return FileView("prose", markdown(text, link=link, image=image), is_markdown=True)
+        fields = _FRONTMATTER.match(text)  # Markdown would read it as a heading
+        head = snippet(fields[1], "yaml") if fields else Markup("")
+        body = text[fields.end() :] if fields else text
+        return FileView("prose", head + markdown(body, link=link, image=image), is_markdown=True)
     lines = text.removesuffix("\n")
     return FileView("text", code(lines, name), lines.count("\n") + 1, is_markdown)

@@ -226,17 +226,17 @@ TABLE = {
     ),
     "let code run from now on": Action(
         asked("execute"), "/question",
-        lambda stage: stage.answer(answer="yes", remember="yes", note="n"),
+        lambda stage: stage.answer(answer="yes", note="n"),
         "questions", lambda stage: stage.reply("--yes", "--note", "n"),
     ),
     "let code run once": Action(
         asked("execute"), "/question",
-        lambda stage: stage.answer(answer="yes"),
+        lambda stage: stage.answer(answer="yes", lasts="once"),
         "questions", lambda stage: stage.reply("--yes", "--once"),
     ),
     "let no code run": Action(
         asked("execute"), "/question",
-        lambda stage: stage.answer(answer="no", remember="yes", note="n"),
+        lambda stage: stage.answer(answer="no", note="n"),
         "questions", lambda stage: stage.reply("--no", "--note", "n"),
     ),
     "import": Action(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from rules import rule
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.host.desk import question_of
 from skillwire.skill.approval import fingerprint_of
+from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.skill.review import review_entry
 from trees import skill_md, write_tree
 
@@ -272,12 +274,35 @@ async def test_other_questions_are_answered_on_their_own_page(
         place = f"/question/{question.id}"
         page = await at.get(place)
         assert "rm -rf &lt;b&gt;" in page or kind == "dynamic"
-        answer = await at.send(place, {**await at.form(place, place), "answer": said, "note": "why"})
+        form = {**await at.form(place, place), "answer": said, "note": "why", "lasts": "once"}
+        answer = await at.send(place, form)
         assert answer.headers["location"] == "/?done=answered"
         answered = await at.host.store.answer_to(question.id)
         assert answered is not None
         assert (answered.yes, answered.by, answered.note) == (said == "yes", "anna", "why")
         assert not answered.remember
+
+
+@rule("B6")
+async def test_a_yes_to_hidden_text_needs_a_confirmation_that_it_was_read(
+    state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        asked = await ask(at, "dynamic")
+        question = replace(asked, id="read-it", hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:3", "obey"),))
+        await at.host.store.put_question(question)
+        place = f"/question/{question.id}"
+        form = {**await at.form(place, place), "answer": "yes", "read": ""}
+        assert (await at.send(place, form)).status_code == 409
+        assert await at.host.store.answer_to(question.id) is None
+        assert (await at.send(place, {**form, "read": question.id})).status_code == 303
+
+
+async def test_a_closed_question_has_no_page(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        question = await ask(at, "tool", target="ls")
+        place = f"/question/{question.id}"
+        await at.send(place, {**await at.form(place, place), "answer": "no"})
         assert (await at.browser.get(place)).status_code == 404
 
 

@@ -70,6 +70,7 @@ _MAX_QUERY = 1000
 _MAX_WALKED = 512
 _HINT = "it may have been moved or renamed; search for it"
 _MAX_ENTRY = 24_000
+_PATIENCE_SECONDS = 1.0
 
 
 def application(site: Site, pages: CatalogPages | None = None) -> tuple[ASGIApp, Work]:
@@ -302,6 +303,10 @@ class CatalogPages:
     async def problems(self, request: Request) -> Response:
         """The skills that are not served, and the problems of served ones."""
         paths, block = self._paths.of(self._catalog), "problems" if "part" in request.query_params else ""
+        self._examiner.ask_all(paths.catalog, (await paths.listing()).entries)
+        with anyio.move_on_after(_PATIENCE_SECONDS):  # a small catalog is examined at once: nothing moves later
+            while self._examiner.remaining(paths.catalog):
+                await paths.changed.wait()
         found = await visible_problems(paths, self._site, self._examiner)
         return self._site.page("catalog/problems.html", block=block, number=paths.number, **found)
 

@@ -104,6 +104,16 @@ def _decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
     )
 
 
+def findings_unconfirmed(uri: str) -> ApprovalError:
+    """The error for an approval without a confirmation that the serious findings were read."""
+    return ApprovalError(
+        "findings-unconfirmed",
+        f"{uri!r:.300} has hidden text or links out of its folder; your decision was not stored",
+        "read the findings, tick the box beside the decision, and approve again",
+        rule="B6",
+    )
+
+
 async def approve(desk: Desk, skill: NamedEntry, form: Form) -> None:
     """Approve exactly the entry that the page showed (A1). Its files may be cached from now on."""
     content, answer = form.get("fingerprint"), Answer(yes=True, by=desk.by, grants=form.grants, note=form.note)
@@ -111,12 +121,7 @@ async def approve(desk: Desk, skill: NamedEntry, form: Form) -> None:
         raise _content_changed(skill.entry.uri)
     review, _ = await desk.reader.review(skill)
     if review.is_serious and form.get("read") != content:
-        raise ApprovalError(
-            "findings-unconfirmed",
-            f"{skill.entry.uri!r:.300} has hidden text or links out of its folder; your decision was not stored",
-            "read the findings, tick the box beside the decision, and approve again",
-            rule="B6",
-        )
+        raise findings_unconfirmed(skill.entry.uri)
     if form.get("lasts") == "once":
         await _approve_once(desk, skill, answer)
         return

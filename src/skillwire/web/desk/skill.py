@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from skillwire.host.origins import NamedEntry
     from skillwire.skill import SkillEntry
+    from skillwire.skill.review import Review
     from skillwire.skill.uri import SkillUri
     from skillwire.store.records import Question
     from skillwire.web.desk.app import Desk
@@ -260,8 +261,7 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
         wants_once = request.query_params.get("once") == "yes"
         if asked.kind == "load" and here == "same":
             return redirect(skill_url(asked.origin, asked.entry.uri, **({"once": "yes"} if wants_once else {})))
-        review = review_entry(asked.entry)
-        review = replace(review, hidden=tuple(dict.fromkeys([*review.hidden, *asked.hidden])))
+        review = _review_of(asked)
         return await desk.show(
             request,
             "desk/question.html",
@@ -273,7 +273,10 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
             execute=EXECUTE,
             here=here,
             wants_once=wants_once,
+            may_be_stored=_may_be_stored(asked),
+            needs_reading=_needs_reading(asked, review),
             url=skill_url(asked.origin, asked.entry.uri),
+            file_url=skill_url(asked.origin, asked.entry.uri, "file", path="") if here == "same" else "",
             address=asked.address or _address(desk, asked.origin),
         )
 
@@ -282,7 +285,9 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
         choice = form.get("answer")
         if choice not in ("yes", "no"):
             raise FormatError("argument-invalid", "invalid answer", "use the buttons")
-        remember = form.get("once") != "yes" if asked.kind == "load" else form.get("remember") == "yes"
+        if choice == "yes" and _needs_reading(asked, _review_of(asked)) and form.get("read") != asked.id:
+            raise decisions.findings_unconfirmed(asked.entry.uri)
+        remember = _may_be_stored(asked) and form.get("lasts") != "once"
         answer = Answer(
             choice == "yes", desk.by, remember, form.grants if choice == "yes" else frozenset(), form.note
         )
@@ -291,6 +296,22 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
         return redirect(waiting[0].url if waiting else "/?done=answered")
 
     return [Route("/question/{id}", question), Route("/question/{id}", form_endpoint(answer), methods=["POST"])]
+
+
+def _review_of(question: Question) -> Review:
+    """The facts in the entry of a question, and the hidden text that the program found that asks."""
+    review = review_entry(question.entry)
+    return replace(review, hidden=tuple(dict.fromkeys([*review.hidden, *question.hidden])))
+
+
+def _may_be_stored(question: Question) -> bool:
+    """Whether an answer can be valid until the content changes."""
+    return question.kind == "load" or (question.kind in ("execute", "tool") and question.lasts)
+
+
+def _needs_reading(question: Question, review: Review) -> bool:
+    """Whether a yes needs a confirmation that the findings were read (B6)."""
+    return question.kind in ("load", "dynamic") and review.is_serious
 
 
 def _address(desk: Desk, label: str) -> str:
