@@ -81,7 +81,7 @@ async def export_skill(
     on_file: Callable[[int], None] | None = None,
 ) -> Exported:
     """Read every file of a skill, verified, and write them as a folder with its name in ``folder``."""
-    destination = folder / entry.path.rpartition("/")[2]
+    destination = folder / entry.folder_name
     check_destination(destination, replace=replace)
     files = await read_verified(catalog, entry, limits=limits, on_file=on_file)
     await to_thread.run_sync(partial(write_skill, files, destination, replace=replace))

@@ -44,8 +44,8 @@ from skillwire.skill.uri import (
     format_uri,
     parse_path,
     parse_uri,
+    root_of,
     skill_md_uri,
-    skill_root,
 )
 
 if TYPE_CHECKING:
@@ -408,17 +408,17 @@ class _CombinedStream(RelayStream):
         """The change under visible names. A skill that takes or leaves a path also moves another skill there."""
         added, changed, removed = set[str](), set[str](), set[str]()
         for uri in change.changed:
-            path = mount.outer(skill_root(parse_uri(uri)).path)
+            path = mount.outer(root_of(uri).path)
             changed.add(await claims.visible_path(mount, path))
         for uri in change.added:
-            path = mount.outer(skill_root(parse_uri(uri)).path)
+            path = mount.outer(root_of(uri).path)
             others = await self._others(claims, mount, path)
             added.add(await claims.visible_path(mount, path))
             if len(others) == 1:
                 removed.add(path)
                 added.add(others[0].qualified(path))
         for uri in change.removed:
-            path = mount.outer(skill_root(parse_uri(uri)).path)
+            path = mount.outer(root_of(uri).path)
             others = await self._others(claims, mount, path)
             plain = claims.may_claim(mount, path) and not others and not await claims.is_inside_other(mount, path)
             removed.add(path if plain else mount.qualified(path))

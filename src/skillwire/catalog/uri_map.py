@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillwire.skill.entry import Partial, Resource
-from skillwire.skill.uri import DEFAULT_SCHEME, SkillUri, is_within, parse_uri, skill_root
+from skillwire.skill.uri import DEFAULT_SCHEME, SkillUri, is_within, parse_uri, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ class UriMap:
 
     def path(self, uri: str) -> str:
         """The path, below the prefix, of the skill whose ``SKILL.md`` is at the inner ``uri``."""
-        outer = self._outer(skill_root(parse_uri(uri)))
+        outer = self._outer(root_of(uri))
         return "/".join(outer.segments[len(self._prefix_segments) :])
 
     def entry(self, entry: SkillEntry) -> SkillEntry:
@@ -77,7 +77,7 @@ class UriMap:
         if isinstance(resources, tuple):
             resources = self._files(resources)
         elif isinstance(resources, Partial):
-            root = skill_root(parse_uri(entry.uri))
+            root = entry.root
             resources = Partial(
                 self._files(file for file in resources.known if is_within(root, parse_uri(file.uri)))
             )

@@ -27,7 +27,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.skill.uri import parse_path, parse_uri, skill_root
+from skillwire.skill.uri import parse_path, parse_uri, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -180,9 +180,7 @@ class VisibleCatalog(Catalog):
             self._paths = None
 
     def _visible(self, change: Change) -> Change:
-        return change.translate(
-            lambda uris: (uri for uri in uris if self.may_see(skill_root(parse_uri(uri)).path))
-        )
+        return change.translate(lambda uris: (uri for uri in uris if self.may_see(root_of(uri).path)))
 
 
 class _VisibleStream(ChangeStream):

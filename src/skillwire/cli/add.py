@@ -231,7 +231,7 @@ def _is_installed(lock: Lock, scope: InstallScope, entry: SkillEntry, agents: di
     from skillwire.install.installation import promised_digests
     from skillwire.install.places import installed_states
 
-    known = lock.skills.get(entry.path.rpartition("/")[2])
+    known = lock.skills.get(entry.folder_name)
     return (
         known is not None
         and known.files == promised_digests(entry)

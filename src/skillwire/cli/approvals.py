@@ -297,9 +297,9 @@ def _find_approval(approvals: Sequence[Approval], arguments: Arguments) -> Appro
 
 def _names_of(approval: Approval) -> set[str]:
     """Return every name of the approved skill; the short one is the last part of its path (U3)."""
-    from skillwire.skill.uri import parse_uri, skill_root
+    from skillwire.skill.uri import root_of
 
-    path, label = skill_root(parse_uri(approval.uri)).path, approval.origin
+    path, label = root_of(approval.uri).path, approval.origin
     name = path.rpartition("/")[2]
     return {name, f"{label}:{name}", f"{label}:{path}", approval.uri, f"{label}:{approval.uri}"}
 

@@ -47,7 +47,7 @@ _DEFAULT_LIMIT = 10
 async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Search skills."""
     from skillwire.search.index import SearchIndex
-    from skillwire.skill.uri import parse_uri, skill_root
+    from skillwire.skill.uri import root_of
 
     query = " ".join(" ".join(arguments.query).split())
     if not query:
@@ -59,7 +59,7 @@ async def command(catalog: Catalog, arguments: Arguments, printer: Printer) -> i
     finally:
         index.close()
     printer.json({"query": query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]})
-    rows = [(line(skill_root(parse_uri(hit.uri)).path), line(hit.description), line(hit.snippet)) for hit in hits]
+    rows = [(line(root_of(hit.uri).path), line(hit.description), line(hit.snippet)) for hit in hits]
     printer.table(("skill", "description", "found"), rows)
     if hits:
         printer.talk(counted(len(hits), "skill"))

@@ -40,7 +40,7 @@ def relabelled(entry: SkillEntry) -> SkillEntry:
     """
     if not _is_by_name(entry):
         return entry
-    fields = {"name": entry.path.rpartition("/")[2], "description": _text(entry.description)}
+    fields = {"name": entry.folder_name, "description": _text(entry.description)}
     promised = _promised(entry)[:1]
     others = tuple(file for file in entry.files if file.uri != entry.uri)
     own = tuple(file for file in entry.files if file.uri == entry.uri)  # added by an earlier call

@@ -511,7 +511,7 @@ class RemoteCatalog(Catalog):
             asked = await self._link.ask(lambda client: client.get_skill(entry.uri))
             fresh = self._moved(asked)
         except NotFoundError as error:
-            self._feed.publish(self._table.drop(root_of(entry.uri)))
+            self._feed.publish(self._table.drop(entry.root))
             raise no_file(uri) from error
         except FormatError:  # the new entry is invalid
             raise failure from None

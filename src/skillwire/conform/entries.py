@@ -16,7 +16,7 @@ from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.skill.entry import parse_entry
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _older(item: Any) -> SkillEntry | None:
 def _check_frontmatter(ledger: Ledger, entry: SkillEntry, exchange: Exchange) -> None:
     """A violation of F2 is a failure, one of F3 a warning."""
     document = SkillDocument(entry.frontmatter, "", 1, {})
-    problems = list(check_frontmatter(document, skill_root(parse_uri(entry.uri)).segments[-1], entry.uri))
+    problems = list(check_frontmatter(document, entry.root.segments[-1], entry.uri))
     for problem in problems:
         record = ledger.failed if problem.refuses else ledger.warned
         record(problem.rule, f"{entry.uri!r:.300}: {problem.message}", exchange, dict(entry.frontmatter))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillwire.client.bounds import as_object, as_size
-from skillwire.skill.uri import parse_uri, skill_root
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class ListedSkill(NamedTuple):
     @property
     def root(self) -> SkillUri:
         """The directory of the skill."""
-        return skill_root(parse_uri(self.entry.uri))
+        return self.entry.root
 
 
 class PagedList(NamedTuple):

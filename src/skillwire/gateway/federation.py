@@ -258,7 +258,7 @@ def uri_map_of(label: str, remote: RemoteCatalog | None) -> UriMap:
 
 def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
     """``entry`` with its provenance; ``FormatError`` if it must not be published."""
-    name, segment = entry.name, entry.path.rpartition("/")[2]
+    name, segment = entry.name, entry.folder_name
     if name != segment:
         raise invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
     if not is_name(name):

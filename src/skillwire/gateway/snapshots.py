@@ -311,7 +311,7 @@ class MaterializedCatalog(WrapperCatalog):
             data = (await self.inner.read_file(uri)).data
             await self._saved.put_files([verify_file(snapshot.entry, uri, data, self._limits)])
         except (NotFoundError, VerificationError) as error:
-            self._drop(root_of(snapshot.entry.uri))
+            self._drop(snapshot.entry.root)
             self._feed.publish(Change(changed=frozenset({snapshot.entry.uri})))
             self._wake.set()
             raise no_file(uri) from error

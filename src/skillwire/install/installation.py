@@ -64,7 +64,7 @@ class Fetched:
     @property
     def name(self) -> str:
         """The name of its folder."""
-        return parse_name(self.entry.path.rpartition("/")[2])
+        return parse_name(self.entry.folder_name)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -317,7 +317,7 @@ def check_add(
     lock: Lock, scope: InstallScope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode], who: Signature
 ) -> None:
     """Refuse a skill that cannot be added or recorded, before anything is fetched and the user is asked."""
-    name, digests = parse_name(entry.path.rpartition("/")[2]), promised_digests(entry)
+    name, digests = parse_name(entry.folder_name), promised_digests(entry)
     merged, known = _merged_agents(lock, scope, server, entry, agents), lock.skills.get(name)
     _check_same(known, digests, scope)
     if known is not None:
@@ -333,7 +333,7 @@ def _merged_agents(
     lock: Lock, scope: InstallScope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]
 ) -> dict[str, Mode]:
     """Return all agents of the skill, including ``agents``; refuse the name of a skill of another origin (N1)."""
-    name = parse_name(entry.path.rpartition("/")[2])
+    name = parse_name(entry.folder_name)
     refuse_collision(name, lock.skills, lambda other: f"remove that one first: {scope.command('remove', other)}")
     known = lock.skills.get(name)
     if known is None:

@@ -31,7 +31,7 @@ from skillwire.install.places import LOCK_NAME
 from skillwire.install.transaction import read_file, replace_file
 from skillwire.limits import MIB
 from skillwire.skill.entry import collisions, is_digest
-from skillwire.skill.uri import SKILL_MD, parse_path, parse_uri, segment_problem, skill_root
+from skillwire.skill.uri import SKILL_MD, parse_path, root_of, segment_problem
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -198,7 +198,7 @@ def _skill(name: str, value: object) -> Installed:
         parse_name(name)
         fields = _object(value, what)
         uri = _text(fields, "uri", what)
-        if skill_root(parse_uri(uri)).segments[-1] != name:
+        if root_of(uri).segments[-1] != name:
             _refuse(f"{what} has the 'uri' of another skill")
     except FormatError as error:
         raise error if error.reference == "lock-invalid" else _invalid(error.message) from error

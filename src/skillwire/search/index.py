@@ -25,7 +25,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.search.fts5 import Document, Engine
 from skillwire.search.text import parse_query
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import parse_uri, skill_root
+from skillwire.skill.uri import parse_uri, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence, Set
@@ -120,7 +120,7 @@ class SearchIndex:
                     yield entry
             return
         for key in sorted(keys):
-            path, entry = skill_root(parse_uri(key)).path, None
+            path, entry = root_of(key).path, None
             with suppress(NotFoundError):
                 # Suggestions are listed skills, and an exact path comes first.
                 if path in await self._catalog.suggest(path, 1):

@@ -18,7 +18,7 @@ from fastmcp.server.providers import Provider
 from pydantic import AnyUrl
 
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri
 from skillwire.wire.extension import media_type
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _file(catalog: Catalog, entry: SkillEntry, uri: str) -> _File:
 
 
 def _manifest(entry: SkillEntry) -> _Manifest:
-    root = skill_root(parse_uri(entry.uri))
+    root = entry.root
     files = [{"path": file.path, "size": file.size, "hash": file.digest} for file in entry.files]
     return _Manifest(
         uri=AnyUrl(format_uri(f"{root.path}/{_MANIFEST}", root.scheme)),

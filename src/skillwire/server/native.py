@@ -32,7 +32,7 @@ from skillwire.server.dialect import (
     validated,
 )
 from skillwire.server.scopes import Bindings, canonical_key
-from skillwire.skill.uri import parse_uri, skill_md_uri, skill_root
+from skillwire.skill.uri import parse_uri, root_of, skill_md_uri
 from skillwire.wire import native
 from skillwire.wire.errors import resource_unknown, rpc_errors, to_rpc_error
 from skillwire.wire.extension import SKILLS_LIST, paged
@@ -297,7 +297,7 @@ class Native:
         while inner is not None:
             if inner.path in live:
                 return
-            inner = await catalog.skill_around(skill_root(parse_uri(inner.uri)).parent)
+            inner = await catalog.skill_around(root_of(inner.uri).parent)
         if owner is not None:
             raise to_rpc_error(_not_active_error("resources", uri, [await self._served.label(owner)]))
 

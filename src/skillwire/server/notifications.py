@@ -28,7 +28,7 @@ from mcp_types import (
 
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.server.sdk_compat import connection_of
-from skillwire.skill.uri import is_within, parse_uri, skill_root
+from skillwire.skill.uri import is_within, parse_uri, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -206,7 +206,7 @@ class Notifier:
         for uri in change.changed:
             with suppress(SkillwireError):  # it may be removed again
                 files |= {file.uri for file in (await self._catalog.get_skill(uri)).files}
-        roots = [skill_root(parse_uri(uri)) for uri in change.uris]
+        roots = [root_of(uri) for uri in change.uris]
         async with anyio.create_task_group() as group:  # a slow listener does not delay the others
             for listener in [*self._sessions.values(), *self._streams]:
                 group.start_soon(self._notify_one, listener, change.uris, files, roots)

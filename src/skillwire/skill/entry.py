@@ -250,6 +250,11 @@ class SkillEntry:
         """The decoded skill path: the URI without scheme and ``SKILL.md`` (U2)."""
         return self.root.path
 
+    @property
+    def folder_name(self) -> str:
+        """The last segment of the path (U3)."""
+        return self.root.segments[-1]
+
     def to_json(self) -> dict[str, Any]:
         """The entry in the form of the extension, without other fields, which strict clients would reject.
 

@@ -15,7 +15,7 @@ from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.declarations import Dependencies, read_declared
 from skillwire.skill.markdown import read_markdown
-from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_uri, resolve_reference, skill_root
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, resolve_reference
 from skillwire.wire import meta
 from skillwire.wire.extension import media_type
 
@@ -85,7 +85,7 @@ def parse_dependencies(skill: Mapping[str, Any]) -> tuple[str, Dependencies]:
 
 def files_of(entry: SkillEntry, body: str) -> list[dict[str, Any]]:
     """P2, P4: the files that ``body`` links to, in their order, then the others, sorted. Not ``SKILL.md``."""
-    root = skill_root(parse_uri(entry.uri))
+    root = entry.root
     known = {file.path: file for file in entry.files}
     linked = _linked(root, body)
     if not entry.is_dynamic:

@@ -51,7 +51,7 @@ _DAYS = {"day": 1, "week": 7, "month": 30}
 HAS = ("scripts", "tools", "domains", "hidden", "problems", "none")
 SORTS: dict[str, Callable[[SkillEntry], Any]] = {
     "path": lambda entry: entry.path,
-    "name": lambda entry: entry.path.rpartition("/")[2],
+    "name": lambda entry: entry.folder_name,
     "changed": lambda entry: -(entry.modified or 0),
     "size": lambda entry: -entry.size,
     "tokens": lambda entry: -_skill_md_size(entry),

@@ -281,7 +281,7 @@ class CatalogPages:
         return self._site.page(
             "file.html",
             name=path_in_skill(entry.uri, str(uri)),
-            skill_name=entry.path.rpartition("/")[2],
+            skill_name=entry.folder_name,
             skill_path=entry.path,
             back=f"{base}/skill/{quote(entry.path)}",
             tree=self._tree(files),
