@@ -31,7 +31,6 @@ from skillwire.catalog.contract import (
     ChangeStream,
     DirectoryChild,
     Page,
-    ReadyArchive,
     SkillFile,
     no_directory,
     no_file,
@@ -361,10 +360,6 @@ class ApprovalGate(Catalog):
         """Paths of admitted skills that begin with ``beginning``."""
         await self._update()
         return beginning_with(sorted(root_of(key).path for key in self._keys), beginning, limit)
-
-    async def ready_archive(self, uri: str) -> ReadyArchive | None:
-        """The archive that an admitted skill came in."""
-        return await self.inner.ready_archive(uri) if await self.peek_skill(uri) is not None else None
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """A test whether the source gives the same answers and the same skills are admitted.

@@ -31,7 +31,6 @@ from skillwire.catalog.contract import (
     ChangeStream,
     DirectoryChild,
     Page,
-    ReadyArchive,
     RelayStream,
     SkillFile,
     no_directory,
@@ -165,11 +164,6 @@ class FederatedCatalog(Catalog):
         if self._paths is None:
             self._paths = sorted([entry.path async for entry in self.entries()])
         return beginning_with(self._paths, beginning, limit)
-
-    async def ready_archive(self, uri: str) -> ReadyArchive | None:
-        """The archive that a skill came in."""
-        found = self._known(uri)
-        return None if found is None else await found[0].gate.ready_archive(found[1])
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """A test whether the upstream of ``uri`` still gives the same answers; all upstreams without a URI."""
