@@ -10,9 +10,11 @@ fetched in advance (V5): listing only lists, and a file is read when it is reque
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -37,7 +39,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri
+from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, skill_md_uri
 from skillwire.telemetry import span
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -273,12 +275,9 @@ class SkillsClient:
         """The entry of the innermost skill around the file at ``uri``: each parent folder is tried."""
         place = parse_uri(uri)
         await self._required_dialect()
-        for depth in range(len(place.segments) - 1, max(0, len(place.segments) - _MAX_ASKED), -1):
-            try:
-                path = "/".join([*place.segments[:depth], SKILL_MD])
-                return await self.get_skill(format_uri(path, place.scheme))
-            except NotFoundError:
-                continue
+        for root in islice(place.parent.upwards(), _MAX_ASKED):
+            with suppress(NotFoundError):
+                return await self.get_skill(skill_md_uri(root.path, root.scheme))
         raise NotFoundError("skill-unknown", f"the server has no skill around {uri!r:.300}", "list its skills")
 
     async def read_directory(self, uri: str) -> Children:

@@ -16,7 +16,7 @@ from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.skill.entry import parse_entry
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
+from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 
 if TYPE_CHECKING:
@@ -128,9 +128,8 @@ def _check_nested(ledger: Ledger, listed: list[ListedSkill]) -> None:
     """E4: an entry also lists the files of the skills nested in it."""
     by_root = {skill.root: skill for skill in listed}
     for inner in listed:
-        place = inner.root
-        for depth in range(1, len(place.segments)):
-            outer = by_root.get(SkillUri(place.scheme, place.segments[:depth]))
+        for root in inner.root.parent.upwards():
+            outer = by_root.get(root)
             if outer is None or outer.entry.is_dynamic or inner.entry.is_dynamic:
                 continue
             known = {parse_uri(file.uri) for file in outer.entry.files}

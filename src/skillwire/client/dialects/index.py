@@ -108,7 +108,7 @@ class IndexDialect(ClientDialect):
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
         """The bytes at ``uri``, from the archive of the skill if there is one."""
         place = parse_uri(uri)
-        packed = await self._packed(place, len(place.segments) - 1)
+        packed = await self._packed(place, place.parent)
         if packed is None:
             return await read_content(self.connection, uri, at_most)
         archive, path = packed
@@ -125,7 +125,7 @@ class IndexDialect(ClientDialect):
     async def read_directory(self, uri: str) -> Children:
         """The children of a directory, from the archive of the skill if there is one, with empty folders."""
         place = parse_uri(uri.removesuffix("/"))
-        packed = await self._packed(place, len(place.segments))
+        packed = await self._packed(place, place)
         if packed is None:
             return await super().read_directory(uri)
         archive, folder = packed
@@ -147,13 +147,13 @@ class IndexDialect(ClientDialect):
             )
         return Children(children[name] for name in sorted(children))
 
-    async def _packed(self, place: SkillUri, deepest: int) -> tuple[Archive, str] | None:
-        """The archive of the innermost skill around ``place``, if it has one, and the path inside it."""
+    async def _packed(self, place: SkillUri, folder: SkillUri) -> tuple[Archive, str] | None:
+        """The innermost archive of a skill at or around ``folder``, and the path of ``place`` in it."""
         skills = self._skills if self._skills is not None else await self._load()
-        for depth in range(deepest, 0, -1):
-            skill = skills.get(SkillUri(place.scheme, place.segments[:depth]))
+        for root in folder.upwards():
+            skill = skills.get(root)
             if skill is not None and skill.archive is not None:
-                return skill.archive, "/".join(place.segments[depth:])
+                return skill.archive, "/".join(place.segments[len(root.segments) :])
         return None
 
     async def _load(self) -> dict[SkillUri, IndexedSkill]:

@@ -89,15 +89,18 @@ class PlainDialect(ClientDialect):
                     found.setdefault(uri, item)
 
     def _entries(self, listed: dict[str, dict[str, Any]]) -> list[SkillEntry]:
-        skills: dict[tuple[str, ...], tuple[str, list[Resource]]] = {}
+        skills: dict[SkillUri, tuple[str, list[Resource]]] = {}  # by root
         parsed = {uri: _parsed(uri) for uri in listed}
         for uri, place in parsed.items():
             if place is not None and len(place.segments) > 1 and place.segments[-1] == SKILL_MD:
-                skills[(place.scheme, *place.parent.segments)] = (uri, [])
+                skills[place.parent] = (uri, [])
         for uri, place in parsed.items():
-            if place is not None and not _may_be_manifest(skills, place):
-                for files in _around(skills, place):
-                    files.append(Resource(uri, None, as_size(listed[uri].get("size"))))
+            # A file of this name may be FastMCP's manifest of a skill. The listing alone does not show it.
+            if place is None or (place.segments[-1] == MANIFEST and place.parent in skills):
+                continue
+            for root in place.parent.upwards():
+                if root in skills:
+                    skills[root][1].append(Resource(uri, None, as_size(listed[uri].get("size"))))
         entries: list[SkillEntry] = []
         for uri, files in skills.values():
             try:
@@ -178,18 +181,6 @@ def _parsed(uri: str) -> SkillUri | None:
         return parse_uri(uri)
     except FormatError:
         return None  # not the URI of a skill's file
-
-
-def _may_be_manifest(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> bool:
-    """Whether a resource may be FastMCP's manifest of a skill. The listing alone does not show it."""
-    return place.segments[-1] == MANIFEST and (place.scheme, *place.segments[:-1]) in skills
-
-
-def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> list[list[Resource]]:
-    """The file lists of all skills that contain ``place``."""
-    segments = place.segments
-    keys = ((place.scheme, *segments[:depth]) for depth in range(1, len(segments)))
-    return [skills[key][1] for key in keys if key in skills]
 
 
 def _entry(uri: str, item: dict[str, Any], files: list[Resource], limits: Limits) -> SkillEntry:
