@@ -430,8 +430,8 @@ WINDOWS = [
         ),
         (
             "window-permits-when-revoked",
-            'return self.state in ("open", "quoted") and grant in self.grants',
-            "return grant in self.grants",
+            'return self.state in ("open", "quoted") and grant in self.skill.grants',
+            "return grant in self.skill.grants",
         ),
     ),
 ]
@@ -461,6 +461,11 @@ HOST = [
             "loading-keeps-what-nobody-approved",
             "skill_md = await self.read_unapproved(origin, entry, entry.uri)",
             "skill_md = await self.read_file(ApprovedSkill(origin, entry), entry.uri)",
+        ),
+        (
+            "reviewing-keeps-what-nobody-approved",
+            "return await self._read(origin, entry, uri, keep=False)",
+            "return await self._read(origin, entry, uri, keep=True)",
         ),
         (
             "loading-reads-before-it-asks",
@@ -519,7 +524,7 @@ HOST = [
         "tests/host/test_acting.py",
         (
             "runtime-gate-asks-no-store",
-            "                await self._check_approval(skill)\n",
+            "                await self._check_approval(window.skill)\n",
             "                pass\n",
         ),
         (

@@ -225,7 +225,7 @@ def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str,
 )
 def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
     """It stands before names, in paths and in the model's context."""
-    origins = OriginRegistry(Store.memory(), DEFAULT_LIMITS, lambda: None)
+    origins = OriginRegistry(Store.memory(), None, DEFAULT_LIMITS, lambda: None)
     with pytest.raises(OriginError) as caught:
         origins.add_folder(label, tmp_path)
     assert (caught.value.reference, bool(caught.value.hint)) == ("origin-invalid", True)
@@ -234,7 +234,7 @@ def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -
 @rule("O1", "N1")
 def test_two_origins_cannot_have_one_label(tmp_path: Path) -> None:
     """The second does not replace the first."""
-    origins = OriginRegistry(Store.memory(), DEFAULT_LIMITS, lambda: None)
+    origins = OriginRegistry(Store.memory(), None, DEFAULT_LIMITS, lambda: None)
     first = origins.add_folder("mine", tmp_path)
     with refused(OriginError, "origin-taken", "O1"):
         origins.add_folder("mine", tmp_path)

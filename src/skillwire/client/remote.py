@@ -59,7 +59,7 @@ from skillwire.skill.approval import has_contents
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, root_of
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, is_same, verify_file, verify_skill_md
-from skillwire.store.content_cache import WriteBehind
+from skillwire.store.content_cache import keep_cached, read_cached
 from skillwire.store.records import SeenEntries
 from skillwire.telemetry import event, span
 
@@ -131,7 +131,7 @@ class RemoteCatalog(Catalog):
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
         self._relocation = Relocation()
-        self._cached = None if cache is None else WriteBehind(self.label, cache)
+        self._cache = cache
         self._refreshing = anyio.Lock()
         self._settled = anyio.Event()  # the first attempt to list has ended
         self._state_changed = anyio.Event()
@@ -278,10 +278,7 @@ class RemoteCatalog(Catalog):
         await self.load_saved()
         self._is_followed = True
         try:
-            async with anyio.create_task_group() as group:
-                if self._cached is not None:
-                    group.start_soon(self._cached.run)
-                await self._link.run(self.refresh, self.lost)
+            await self._link.run(self.refresh, self.lost)
         finally:
             self._is_followed = not self._link.is_given
             self._settled.set()
@@ -533,18 +530,21 @@ class RemoteCatalog(Catalog):
 
     # Bytes
 
-    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
-        """One file of ``entry``, verified, from the cache or the server. A mismatch is an error (V1, V2, V4)."""
+    async def fetch(self, entry: SkillEntry, uri: str, *, keep: bool = True) -> VerifiedFile:
+        """One file of ``entry``, verified, from the cache or the server. A mismatch is an error (V1, V2, V4).
+
+        Without ``keep`` it is not put into the cache.
+        """
         expected = expect_file(entry, uri, self._limits)
-        data = None if self._cached is None else await self._cached.get(expected)
+        data = None if self._cache is None else await read_cached(self._cache, self.label, expected)
         if data is not None:
             event("cache_hit", origin=self.label, file=expected.uri)
             return self._verified(entry, expected, data)
         # Only for callers with this entry: another one may claim other fields (V4).
-        key = (id(entry), expected.uri)
-        return await self._link.flights.share(key, lambda: self._download(entry, expected))
+        key = (id(entry), expected.uri, keep)
+        return await self._link.flights.share(key, lambda: self._download(entry, expected, keep=keep))
 
-    async def _download(self, entry: SkillEntry, expected: Resource) -> VerifiedFile:
+    async def _download(self, entry: SkillEntry, expected: Resource, *, keep: bool) -> VerifiedFile:
         at_most = self._limits.max_file_bytes if expected.size is None else expected.size
 
         async def ask(client: SkillsClient) -> bytes:
@@ -567,8 +567,8 @@ class RemoteCatalog(Catalog):
             file = self._verified(entry, expected, data)
             event("verify", file=file.uri, bytes=len(file.data))
             record.set(bytes=len(file.data))
-        if self._cached is not None:
-            self._cached.put(file)
+        if self._cache is not None and keep:
+            await keep_cached(self._cache, self.label, file)
         return file
 
     async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:

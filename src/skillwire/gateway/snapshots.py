@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
-from anyio import to_thread
 
 from skillwire.amounts import utc_text
 from skillwire.catalog.contract import (
@@ -59,7 +58,7 @@ from skillwire.skill.entry import Resource, SkillEntry, digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, root_of
 from skillwire.skill.verify import VerifiedFile, is_same, verify_file
-from skillwire.store.content_cache import read_cached
+from skillwire.store.content_cache import keep_cached, read_cached
 from skillwire.store.records import SeenEntries
 from skillwire.wire.meta import SNAPSHOT
 
@@ -371,7 +370,7 @@ class SnapshotStore:
     async def put_files(self, files: Sequence[VerifiedFile]) -> None:
         """Put files into the cache."""
         for file in files:
-            await to_thread.run_sync(self._cache.put, self._label, file)
+            await keep_cached(self._cache, self._label, file)
 
     async def save(self, snapshots: Sequence[SkillSnapshot]) -> None:
         """Save the entries. A failure is logged; the snapshots are served anyway."""

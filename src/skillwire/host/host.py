@@ -77,7 +77,7 @@ class SkillHost(Conversation):
         self.store = store
         self.cache = cache
         self.approvals = Approvals(store, policy, ask)
-        self.registry = OriginRegistry(store, limits, self.origins_changed, instructions=instructions)
+        self.registry = OriginRegistry(store, cache, limits, self.origins_changed, instructions=instructions)
         self.loader = Loader(self.approvals, self.registry, cache, limits)
         self._conversations: WeakSet[Conversation] = WeakSet([self])
         self._declined: dict[tuple[str, str], LogLine] = {}  # the newest decision of declined skills

@@ -33,8 +33,8 @@ from skillwire.skill.uri import (
     resolve_reference,
     skill_root,
 )
-from skillwire.skill.verify import STALE, VerifiedFile, expect_file, is_same, verify_file, verify_frontmatter
-from skillwire.telemetry import event
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, is_same, verify_frontmatter
+from skillwire.store.content_cache import keep_cached
 
 if TYPE_CHECKING:
     from skillwire.host.approvals import RequestKind
@@ -67,7 +67,10 @@ class ApprovedSkill:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of a file. ``offline`` means that they came from the cache while the origin was unreachable."""
+    """The bytes of a file. ``offline``: they are from the cache, and the origin could not be reached then.
+
+    ``file`` is the same, if it was verified.
+    """
 
     uri: str
     data: bytes
@@ -175,8 +178,8 @@ class Loader:
         """Raise before the question if the ``SKILL.md`` cannot be read now, so not be reviewed (B6, B1)."""
         if has_contents(entry):
             expect_file(entry, entry.uri, self._limits)
-        if not origin.is_connected and not (has_contents(entry) and await self._cached(origin, entry, entry.uri)):
-            await origin.fetch(entry, entry.uri)  # raises the error that explains why
+        if not origin.is_connected:
+            await origin.fetch(entry, entry.uri, keep=False)
 
     @staticmethod
     def check_current(origin: Origin, entry: SkillEntry) -> None:
@@ -226,34 +229,31 @@ class Loader:
             if error.rule == "V4":  # A6: the approval was for a frontmatter that the file does not have
                 await self._approvals.revoke(*skill.place, by="host", why=error.reference)
             raise
-        if skill.reviewed is not None and skill.reviewed.file is not None:
-            await self._put_in_cache(skill.origin, skill.reviewed.file)
+        if self._cache is not None and skill.reviewed is not None and skill.reviewed.file is not None:
+            await keep_cached(self._cache, skill.origin.label, skill.reviewed.file)
         return content, document.body
 
     async def read_file(self, skill: ApprovedSkill, uri: str) -> Content:
         """One file of an approved skill, from the cache or the origin."""
-        content = await self.read_unapproved(skill.origin, skill.entry, uri)
-        if content.file is not None:
-            await self._put_in_cache(skill.origin, content.file)
-        return content
+        return await self._read(skill.origin, skill.entry, uri, keep=True)
 
     async def read_unapproved(self, origin: Origin, entry: SkillEntry, uri: str) -> Content:
-        """One file, verified, for a person to review. It is not cached, since it may never be approved.
+        """One file, verified, for a person to review. It is not cached, since it may never be approved."""
+        return await self._read(origin, entry, uri, keep=False)
 
-        After a mismatch a fresh entry is fetched (V3).
-        """
+    async def _read(self, origin: Origin, entry: SkillEntry, uri: str, *, keep: bool) -> Content:
+        """One file, verified unless nothing is promised. After a mismatch a fresh entry is fetched (V3)."""
         if origin.is_own or entry.is_unpromised(uri):
             return Content(uri, await origin.read_unverified(entry, uri))
-        cached = await self._cached(origin, entry, uri)
-        if cached is not None:
-            return Content(uri, cached.data, offline=not origin.is_connected)
+        expect_file(entry, uri, self._limits)  # V2: nothing at all is requested because of an unlisted file
+        is_offline = not origin.is_connected
         try:
-            file = await origin.fetch(entry, uri)
+            file = await origin.fetch(entry, uri, keep=keep)
         except VerificationError as error:
             if error.reference in STALE:
                 await self._fetch_entry_again(origin, entry, error)
             raise
-        return Content(file.uri, file.data, file=file)
+        return Content(file.uri, file.data, is_offline, file)
 
     async def _fetch_entry_again(self, origin: Origin, entry: SkillEntry, error: VerificationError) -> None:
         """V3: fetch the entry after a mismatch. If it changed, revoke the approval and raise ``ApprovalError``."""
@@ -266,20 +266,6 @@ class Loader:
             await self._approvals.revoke(origin.label, entry.uri, by="host", why=error.reference, only=approval)
         if not is_same(fresh, entry):
             raise _skill_changed(entry, "V3") from error
-
-    async def _cached(self, origin: Origin, entry: SkillEntry, uri: str) -> VerifiedFile | None:
-        resource = expect_file(entry, uri, self._limits)
-        if self._cache is None or resource.digest is None:
-            return None
-        data = await to_thread.run_sync(self._cache.get, origin.label, resource.uri, resource.digest)
-        if data is None:
-            return None
-        event("cache_hit", origin=origin.label, file=resource.uri)
-        return verify_file(entry, resource.uri, data, self._limits)
-
-    async def _put_in_cache(self, origin: Origin, file: VerifiedFile) -> None:
-        if self._cache is not None and not origin.is_removed:
-            await to_thread.run_sync(self._cache.put, origin.label, file)
 
     def locate(self, entry: SkillEntry, reference: str) -> str:
         """The URI for a path or link that the model gave (U6, V2, O3)."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from skillwire.limits import Limits
     from skillwire.skill import Diagnostic, SkillEntry
     from skillwire.skill.verify import VerifiedFile
+    from skillwire.store.content_cache import ContentCache
     from skillwire.store.store import Store
 
 _POLL_SECONDS = 300.0  # each agent has a host, and most servers report their changes
@@ -119,7 +120,7 @@ class FolderOrigin:
             )
         return now
 
-    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+    async def fetch(self, entry: SkillEntry, uri: str, *, keep: bool = True) -> VerifiedFile:  # noqa: ARG002
         """One file, verified."""
         return verify_file(entry, uri, await self.read_unverified(entry, uri), self._limits)
 
@@ -165,8 +166,10 @@ class ServerOrigin(RemoteCatalog):
     scope: anyio.CancelScope | None = None  # of the task that keeps it current
     _warned = ""
 
-    def __init__(self, link: ServerLink, address: str, *, store: Store, limits: Limits) -> None:
-        super().__init__(link, store=store, limits=limits, closed=True)
+    def __init__(
+        self, link: ServerLink, address: str, *, store: Store, cache: ContentCache | None, limits: Limits
+    ) -> None:
+        super().__init__(link, store=store, cache=cache, limits=limits, closed=True)
         self._address = address
 
     @property
@@ -346,9 +349,16 @@ class OriginRegistry:
     """
 
     def __init__(
-        self, store: Store, limits: Limits, on_change: Callable[[], None], *, instructions: bool = False
+        self,
+        store: Store,
+        cache: ContentCache | None,
+        limits: Limits,
+        on_change: Callable[[], None],
+        *,
+        instructions: bool = False,
     ) -> None:
         self._store = store
+        self._cache = cache
         self._limits = limits
         self._on_change = on_change
         self._instructions = instructions
@@ -445,7 +455,8 @@ class OriginRegistry:
         link = ServerLink(
             label, target, limits=self._limits, instructions=self._instructions, poll_seconds=_POLL_SECONDS
         )
-        origin = ServerOrigin(link, address_of(target), store=self._store, limits=self._limits)
+        address = address_of(target)
+        origin = ServerOrigin(link, address, store=self._store, cache=self._cache, limits=self._limits)
         self._origins[label] = origin
         await origin.load_saved()
         return origin

@@ -159,7 +159,7 @@ async def test_the_cache_stays_within_its_bound(web: HostileOrigin, state: Path)
     web.add("fat", {"SKILL.md": skill_md("fat"), **{f"{number}.md": big + b"%d" % number for number in range(20)}})
     async with web.host(state, policy=ALLOW) as host:
         small = ContentCache(state / "small", forbidden=(), max_bytes=500_000)
-        host.cache = host.loader._cache = small
+        host.registry.get("evil")._cache = small  # type: ignore[union-attr]
         await host.load("fat")
         for number in range(20):
             assert not (await host.read("fat", f"{number}.md")).is_error
