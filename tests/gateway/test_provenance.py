@@ -10,6 +10,7 @@ import pytest
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, source, until_state
 from rules import rule
 from skillwire import MemoryCatalog
+from skillwire.skill.version_status import VERSIONS
 from skillwire.wire import meta as provenance
 from trees import small_tree, write_tree
 
@@ -75,3 +76,18 @@ async def test_skills_of_an_unavailable_upstream_are_marked_stale(state: Path) -
             [content] = (await ask("resources/read", uri=NOTES))["contents"]
             got = await ask("skills/get", uri=FLAT)
     assert content["_meta"][provenance.STALE_SINCE] == got["_meta"][provenance.STALE_SINCE]
+
+
+@rule("R4")
+async def test_what_a_registry_states_about_a_version_is_passed_on_without_its_uri(state: Path) -> None:
+    """The gateway does not serve exact versions, and paths begin with the label of the upstream there."""
+    server = hostile()
+    told = {"number": "1.0.0", "uri": "skill://@1.0.0/flat/SKILL.md", "deprecated": "moved", "instead": "b/flat"}
+    server.answers["skills/list"] = {
+        "skills": server.entries,
+        "_meta": {VERSIONS: {"skill://flat/SKILL.md": told}},
+    }
+    async with server.serving() as url, gateway_of(state, {"acme": url}) as gateway, client_of(gateway) as client:
+        listing = await client.connection.request("skills/list")
+    passed = {"number": "1.0.0", "deprecated": "moved", "instead": "acme/b/flat"}
+    assert listing["_meta"][VERSIONS] == {FLAT: passed}

@@ -17,6 +17,7 @@ from skillwire.errors import ApprovalError, ConflictError, FormatError, NotFound
 from skillwire.registry.model import Namespace
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
+from skillwire.skill.version_status import VERSION, VERSIONS
 from skillwire.skill.well_known import archive_name
 
 if TYPE_CHECKING:
@@ -57,6 +58,33 @@ async def test_versions_channels_and_pins_over_mcp(mode: str) -> None:
             for unknown in ("acme/@0.9.0/refunds", "acme/@stable/refunds", "acme/@gamma/refunds", "acme/@0.1.0/x"):
                 with pytest.raises(MCPError):
                     await wire.call("skills/get", uri=f"skill://{unknown}/SKILL.md")
+
+
+async def test_the_status_of_each_version_is_told_beside_its_entry(mode: str) -> None:
+    """Its number, its own URI, and why it or the skill was withdrawn; for a client with another version, too."""
+    exact, was_yanked = "skill://acme/@0.1.0/refunds/SKILL.md", "skill://acme/@0.1.1/refunds/SKILL.md"
+    async with running_registry() as running:
+        await running.namespace("acme", public=True)
+        async with running.api(await running.token("user:operator")) as ada:
+            await publish(ada, "acme/refunds", refunds("One.\n"))
+            await publish(ada, "acme/refunds", refunds("Two.\n"))
+            await ada.call("POST", "skills/acme/refunds/-/versions/0.1.1/yank", {"reason": "pays twice"})
+            moved = {"message": "moved", "instead": "acme/returns"}
+            await ada.call("PUT", "skills/acme/refunds/-/deprecation", moved)
+        gone = {"deprecated": "moved", "instead": "acme/returns"}
+        stable = {"number": "0.1.0", "uri": exact, **gone}
+        async with running.mcp(mode=mode) as wire:
+            listing = await wire.call("skills/list")
+            assert listing["_meta"][VERSIONS] == {REFUNDS: stable}
+            assert set(listing["skills"][0]) == {"uri", "frontmatter", "resources"}
+            for uri, stated in [
+                (REFUNDS, stable),
+                (exact, stable),
+                (was_yanked, {"number": "0.1.1", "uri": was_yanked, "yanked": "pays twice", **gone}),
+            ]:
+                got = await wire.call("skills/get", uri=uri)
+                assert got["_meta"][VERSION] == stated
+                assert set(got["skill"]) == {"uri", "frontmatter", "resources"}
 
 
 async def test_a_version_never_changes_and_a_repeat_changes_nothing() -> None:

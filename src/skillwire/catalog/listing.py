@@ -26,6 +26,7 @@ from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.errors import FormatError
 from skillwire.skill.entry import DYNAMIC, Dynamic, Partial, Resource, SkillEntry, file_to_json, parse_entry
 from skillwire.skill.uri import parse_uri
+from skillwire.skill.version_status import parse_version_status, version_status, with_version_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,12 +37,14 @@ def entry_to_document(entry: SkillEntry) -> dict[str, Any]:
     """An entry as JSON, with its gaps in ``complete`` and ``notPromised``."""
     claims = map(file_to_json, entry.files)
     files = [{key: value for key, value in claim.items() if value is not None} for claim in claims]
+    status = version_status(entry).to_json()
     return {
         "uri": entry.uri,
         "frontmatter": dict(entry.frontmatter),
         "resources": DYNAMIC if entry.is_dynamic else files,
         "complete": entry.is_complete,
         "notPromised": sorted(entry.gaps),
+        **({"version": status} if status else {}),
     }
 
 
@@ -69,7 +72,8 @@ def trusted_entry(document: Mapping[str, Any]) -> SkillEntry:
         )
         resources = files if document["complete"] else Partial(files)
     is_whole = "frontmatter" not in document["notPromised"]
-    return SkillEntry(document["uri"], document["frontmatter"], resources, whole_frontmatter=is_whole)
+    entry = SkillEntry(document["uri"], document["frontmatter"], resources, whole_frontmatter=is_whole)
+    return with_version_status(entry, parse_version_status(document.get("version")))
 
 
 class ListingCatalog(Catalog):

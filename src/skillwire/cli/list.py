@@ -97,11 +97,7 @@ async def _list(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
         total = size_of(sum(files.values()))
         printer.data(f"{counted(len(entries), 'skill')}, {counted(len(files), 'file')}, {total}")
     else:
-        rows = [
-            (visible(each.path), _files(each), size_of(each.size) if each.size else "", line(each.description))
-            for each in entries
-        ]
-        printer.table(("skill", "files", "size", "description"), rows)
+        _print_table(entries, printer)
     print_problems(problems, printer)
     if arguments.tree and (ignored := await catalog.ignored()):
         printer.talk(ignored_text(ignored))
@@ -112,6 +108,25 @@ async def _list(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
     elif not arguments.tree:
         printer.talk(counted(len(entries), "skill"))
     return Exit.PROBLEMS if problems else Exit.OK
+
+
+def _print_table(entries: Sequence[SkillEntry], printer: Printer) -> None:
+    """Print a row for each skill, with its version if a registry states one."""
+    from skillwire.skill.version_status import version_status
+
+    states = [version_status(each) for each in entries]
+    has_versions = any(status.number for status in states)
+    rows = [
+        (
+            visible(each.path),
+            *([line(status.number)] if has_versions else []),
+            _files(each),
+            size_of(each.size) if each.size else "",
+            ("(deprecated) " if status.deprecated else "") + line(each.description),
+        )
+        for each, status in zip(entries, states, strict=True)
+    ]
+    printer.table(("skill", *(["version"] if has_versions else []), "files", "size", "description"), rows)
 
 
 def _files(entry: SkillEntry) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
     from skillwire.skill.review import ExternalLink, Review
+    from skillwire.skill.version_status import VersionStatus
     from skillwire.store.records import LogLine, Question
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
@@ -215,8 +216,9 @@ def page(
 
     from skillwire.skill.approval import fingerprint_of
     from skillwire.skill.model import estimate_tokens
+    from skillwire.skill.version_status import version_status
 
-    review, tokens = request.summary, estimate_tokens(request.entry)
+    review, tokens, status = request.summary, estimate_tokens(request.entry), version_status(request.entry)
     if with_source:
         rows = source_rows(review.text or "")
         yield from (Text(f"  | {row}") for row in rows[:_SOURCE_ROWS])
@@ -228,12 +230,14 @@ def page(
     facts = {
         "origin": line(address),
         "uri": line(request.entry.uri),
+        "version": cut_line(status.number, _LONGEST),
         "fingerprint": fingerprint_of(request.entry),
         "status": "" if to_install else _status(request, approval, decision, is_local=is_local),
         "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
         "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
     }
     yield from (Text.assemble((f"  {key:12}", "dim"), value) for key, value in facts.items() if value)
+    yield from (Text(f"  {each}", style="bold red") for each in withdrawn(status))
     titles = _INSTALLED if to_install else _HOSTED
     for title, style, rows in _sections(request, titles):
         if rows:
@@ -243,6 +247,17 @@ def page(
                 verb = "show" if to_install else "approvals show"
                 yield Text(f"  … and {len(rows) - at_most:,} more; 'skillwire {verb}' shows all", style="bold red")
     yield Text("A digest proves that bytes are the same, not that they are safe.", style="dim")
+
+
+def withdrawn(status: VersionStatus) -> list[str]:
+    """Return a line for each thing that a registry withdrew: the version, or the whole skill."""
+    rows = list[str]()
+    if status.yanked:
+        rows.append(f"this version was yanked: {cut_line(status.yanked, _LONGEST)}")
+    if status.deprecated:
+        instead = f"; use {cut_line(status.instead, _LONGEST)} instead" if status.instead else ""
+        rows.append(f"this skill is deprecated: {cut_line(status.deprecated, _LONGEST)}{instead}")
+    return rows
 
 
 def source_rows(text: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, verb
 from skillwire.cli.printer import Printer, counted, listed, size_of, visible
+from skillwire.cli.prompts import withdrawn
 from skillwire.cli.targets import (
     SKILL,
     TARGET,
@@ -83,7 +84,14 @@ async def list_directory(catalog: Catalog, uri: str, printer: Printer) -> int:
 def _print(entry: SkillEntry, risk: Risk, printer: Printer) -> None:
     import json
 
+    from skillwire.skill.version_status import version_status
+
     printer.data(f"uri: {visible(entry.uri)}")
+    status = version_status(entry)
+    if status.number:
+        printer.data(f"version: {visible(status.number)}")
+    for each in withdrawn(status):
+        printer.data(each)
     for key, value in entry.frontmatter.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         printer.data(f"{visible(key)}: {visible(' '.join(text.split()))}")

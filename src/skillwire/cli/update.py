@@ -1,11 +1,13 @@
 """``skillwire update``: updates installed skills after the user has seen the changes (A2, V3).
 
-``--check`` only compares the digests in the lock with the entries of the servers. It reads no files.
+``--check`` only compares the digests in the lock with the entries of the servers. It reads no files. Of a version
+of a registry it asks by its own URI whether it was yanked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.cli.command import Arguments, Exit, again, argument, flag, run_async, verb
 from skillwire.cli.diff import print_difference
@@ -24,17 +26,21 @@ from skillwire.cli.install_session import (
     signature,
     visit_installed,
 )
-from skillwire.cli.printer import Printer, counted, line, listed
+from skillwire.cli.printer import Printer, counted, cut_line, line, listed
+from skillwire.cli.prompts import withdrawn
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
+from skillwire.skill.version_status import UNVERSIONED, VersionStatus, version_status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.install.installation import Fetched
     from skillwire.install.lock import Installed, Lock
     from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
+
+_LONGEST = 300
 
 
 @verb(
@@ -68,16 +74,21 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.lock import require_lock
 
     newest: dict[str, dict[str, str]] = {}  # the commits of each skill that comes from a repository
+    versions: dict[str, _Versions] = {}
 
     async def state_of(catalog: Catalog, skill: Installed) -> str:
         if catalog.commit is not None:
             newest[skill.name] = {"commit": skill.commit or "", "newest": catalog.commit}
+        entry = None
         try:
-            return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"
+            entry = await catalog.get_skill(skill.uri)
+            state = "current" if promised_digests(entry) == skill.files else "changed"
         except NotFoundError:
-            return "gone"
+            state = "gone"
         except VerificationError:
-            return "unverifiable"
+            state = "unverifiable"
+        versions[skill.name] = found = await _versions(catalog, skill, entry, state)
+        return "yanked" if found.installed.yanked else state
 
     scope = scope_of(arguments)
     skills = _named_skills(require_lock(scope.lock_path), arguments.skills)
@@ -91,19 +102,75 @@ async def _check(arguments: Arguments, printer: Printer) -> int:
             "installed": skill.at,
             "from": server_text(skill.server),
         }
-        rows.append({**row, **newest.get(skill.name, {})})
+        rows.append({**row, **newest.get(skill.name, {}), **versions.get(skill.name, _Versions()).to_json()})
     printer.json({"skills": rows})
     late = [row for row in rows if row["state"] != "current"]
     if late:
         titles = ("skill", "state", "installed", "from")
         printer.table(titles, [(*(line(row[key]) for key in titles[:3]), _source(row)) for row in late])
+    for name, each in versions.items():
+        for words in each.lines():
+            printer.talk(f"{line(name)}: {words}")
     printer.talk(f"{len(rows) - len(late)} of {counted(len(rows), 'skill')} up to date")
     states = {row["state"] for row in rows}
-    if "changed" in states:
+    if "changed" in states or any(each.is_replaced for each in versions.values()):
         printer.talk(f"see the changes, and decide: {scope.command('update')}")
     if "unreachable" in states:
         return Exit.USAGE
     return Exit.PROBLEMS if states - {"current"} else Exit.OK
+
+
+class _Versions(NamedTuple):
+    """The installed version of a skill, and the one that its URI has now, as a registry states them."""
+
+    installed: VersionStatus = UNVERSIONED
+    now: VersionStatus = UNVERSIONED
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether ``update`` gets another version."""
+        return bool(self.now.number) and self.now.number != self.installed.number
+
+    def to_json(self) -> dict[str, str]:
+        """What is stated, as JSON."""
+        stated = {
+            "version": self.installed.number,
+            "current": self.now.number,
+            "yanked": self.installed.yanked,
+            "deprecated": self.now.deprecated or self.installed.deprecated,
+            "instead": self.now.instead or self.installed.instead,
+        }
+        return {key: value for key, value in stated.items() if value}
+
+    def lines(self) -> Iterator[str]:
+        """Tell what has changed, and what was withdrawn."""
+        before, after = (cut_line(each.number, _LONGEST) for each in self)
+        if self.installed.yanked:
+            if self.is_replaced:
+                then = f"the current version is {after}"
+            else:
+                then = "exactly this version was installed" if after else "no version replaces it"
+            yield f"version {before} was yanked: {cut_line(self.installed.yanked, _LONGEST)}; {then}"
+        elif before and self.is_replaced:
+            yield f"version {before} is installed, and {after} is the current one"
+        skill = self.now if self.now.deprecated else self.installed
+        yield from withdrawn(skill._replace(yanked=""))
+
+
+async def _versions(catalog: Catalog, skill: Installed, entry: SkillEntry | None, state: str) -> _Versions:
+    """Ask the registry about the installed version, which is not the one that the skill's URI has any more."""
+    from skillwire.install.installation import promised_digests
+
+    now = UNVERSIONED if entry is None else version_status(entry)
+    if state == "current":
+        return _Versions(now, now)
+    installed = VersionStatus(skill.version.number)
+    if skill.version.uri:
+        with suppress(NotFoundError, VerificationError):
+            exact = await catalog.get_skill(skill.version.uri)
+            if promised_digests(exact) == skill.files:  # else it is about other content
+                installed = version_status(exact)._replace(number=skill.version.number)
+    return _Versions(installed, now)
 
 
 def _source(row: dict[str, str]) -> str:
@@ -144,13 +211,16 @@ def _named_skills(lock: Lock, names: Sequence[str]) -> list[Installed]:
 async def _update_one(
     catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
 ) -> str:
-    from skillwire.install.installation import fetch, promised_digests, record_commit, update
+    from skillwire.install.installation import fetch, promised_digests, record_place, recorded_version, update
 
     entry = await _current_entry(catalog, skill, scope)
     if promised_digests(entry) == skill.files and _is_unchanged(skill, scope, force=arguments.force):
-        if catalog.commit is not None and catalog.commit != skill.commit:
-            record_commit(scope, skill, catalog.commit)
+        commit, version = catalog.commit or skill.commit, recorded_version(entry)
+        if (commit, version) != (skill.commit, skill.version):
+            record_place(scope, skill, commit, version)
         printer.talk(f"{line(skill.name)} is up to date")
+        for words in withdrawn(version_status(entry)):
+            printer.talk(f"{line(skill.name)}: {words}")
         return "current"
     with printer.progress("Reading", "files") as count:
         fetched = await fetch(catalog, entry, on_file=count)

@@ -52,6 +52,7 @@ from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import invalid_entry
 from skillwire.skill.frontmatter import description_problems, is_name
 from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, parse_uri
+from skillwire.skill.version_status import version_status, with_version_status
 from skillwire.wire.meta import DIALECT, NOT_PROMISED, ORIGIN, STALE_SINCE, UPSTREAM_URI
 
 if TYPE_CHECKING:
@@ -268,7 +269,11 @@ def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
         meta[STALE_SINCE] = utc_text(remote.seen_at, "seconds")
     if entry.gaps:
         meta[NOT_PROMISED] = [*sorted(entry.gaps)]
-    return replace(entry, meta=replace(entry.meta, meta=meta))
+    entry = replace(entry, meta=replace(entry.meta, meta=meta))
+    status = version_status(entry)
+    # The gateway serves what is approved there, which exact versions are not. Paths begin with the label here.
+    instead = f"{remote.label}/{status.instead}" if status.instead else ""
+    return with_version_status(entry, status._replace(uri="", instead=instead))
 
 
 def safe_error(error: SkillwireError, label: str, uri: str) -> SkillwireError:

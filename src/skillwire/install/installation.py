@@ -25,7 +25,7 @@ from skillwire.catalog.export import check_tree
 from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, VerificationError
 from skillwire.install.agents import AGENTS
-from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
+from skillwire.install.lock import Installed, Lock, format_lock, held_lock, is_version_uri, parse_name
 from skillwire.install.places import check_free, differences, installed_states, layout_of, refuse_collision, states
 from skillwire.install.transaction import (
     back_up,
@@ -37,6 +37,7 @@ from skillwire.install.transaction import (
 )
 from skillwire.skill.entry import digest_of
 from skillwire.skill.review import Review, review_files
+from skillwire.skill.version_status import UNVERSIONED, VersionStatus, version_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -67,6 +68,11 @@ class Fetched:
         return parse_name(self.entry.folder_name)
 
     @property
+    def version(self) -> VersionStatus:
+        """The number of its version and the URI of exactly this one, if a registry states them."""
+        return recorded_version(self.entry)
+
+    @property
     def digests(self) -> dict[str, str]:
         """The digest of every file."""
         return {path: digest_of(data) for path, data in self.files.items()}
@@ -82,6 +88,15 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
     fetched = Fetched(entry, files, review, catalog.commit)
     check_tree(fetched.name, files)  # before the user is asked about files that cannot be written
     return fetched
+
+
+def recorded_version(entry: SkillEntry) -> VersionStatus:
+    """Return what the lock records of the version of ``entry``. A URI of something else is left out."""
+    stated = version_status(entry)
+    if not stated.number:
+        return UNVERSIONED
+    is_own = is_version_uri(stated.uri, entry.path.rpartition("/")[2])
+    return VersionStatus(stated.number, stated.uri if is_own else "")
 
 
 def promised_digests(entry: SkillEntry) -> dict[str, str]:
@@ -163,7 +178,9 @@ def add(
         written = _stage(swap, layout, name, fetched.files)
         if known is None:
             signed = (who.by, who.at, who.tool)
-            known = Installed(name, fetched.entry.uri, server, digests, merged, *signed, fetched.commit)
+            known = Installed(
+                name, fetched.entry.uri, server, digests, merged, *signed, fetched.commit, fetched.version
+            )
         swap.commit(lambda: lock.write(lock.now.having(replace(known, agents=merged))))
     for place in layout.places:
         forget_unrecorded(place.folder, name)
@@ -187,16 +204,17 @@ def update(
         ]
         kept = backups.keep(name, drifted)
         written = _stage(swap, layout, name, fetched.files)
-        new = replace(known, files=digests, by=who.by, at=who.at, tool=who.tool, commit=fetched.commit)
+        signed = {"by": who.by, "at": who.at, "tool": who.tool}
+        new = replace(known, files=digests, commit=fetched.commit, version=fetched.version, **signed)
         swap.commit(lambda: lock.write(lock.now.having(new)))
     return InstallOutcome(written, kept)
 
 
-def record_commit(scope: InstallScope, planned: Installed, commit: str | None) -> None:
-    """Record the newest commit with the content of ``planned``. An older one may disappear from the history."""
+def record_place(scope: InstallScope, planned: Installed, commit: str | None, version: VersionStatus) -> None:
+    """Record the newest commit or version with the content of ``planned``. An older one may disappear."""
     with held_lock(scope.lock_path) as lock:
         if lock.now.skills.get(planned.name) == planned:
-            lock.write(lock.now.having(replace(planned, commit=commit)))
+            lock.write(lock.now.having(replace(planned, commit=commit, version=version)))
 
 
 def remove(scope: InstallScope, name: str, agents: Collection[str], backups: Backups) -> InstallOutcome:

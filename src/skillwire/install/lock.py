@@ -32,6 +32,7 @@ from skillwire.install.transaction import read_file, replace_file
 from skillwire.limits import MIB
 from skillwire.skill.entry import collisions, is_digest
 from skillwire.skill.uri import SKILL_MD, parse_path, root_of, segment_problem
+from skillwire.skill.version_status import UNVERSIONED, VersionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -42,7 +43,7 @@ ServerKind: TypeAlias = Literal["url", "command", "folder", "label", "git"]
 _KINDS: tuple[ServerKind, ...] = ("url", "command", "folder", "label", "git")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 _SERVER_FIELDS = frozenset({*_KINDS, "config", "dialect", "era"})
-_SKILL_FIELDS = frozenset({"agents", "at", "by", "commit", "files", "server", "tool", "uri"})
+_SKILL_FIELDS = frozenset({"agents", "at", "by", "commit", "files", "server", "tool", "uri", "version"})
 _URL = re.compile(r"https?://[^/]", re.IGNORECASE)
 # Not owner/repository, which may be a folder.
 _GIT = re.compile(r"(https?|ssh)://[^/]|\.{0,2}/|[^/:@-][^/:@]*@[^/:@]+:")
@@ -85,7 +86,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One installed skill: its source, its files with digests, and its agents. ``commit``: of a Git repository."""
+    """One installed skill: its source, its files with digests, and its agents.
+
+    ``commit`` is that of a Git repository, and ``version`` what a registry stated: its number and its own URI.
+    """
 
     name: str
     uri: str
@@ -96,6 +100,7 @@ class Installed:
     at: str
     tool: str
     commit: str | None = None
+    version: VersionStatus = UNVERSIONED
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +108,7 @@ class Installed:
         return {
             **self.extra,
             **({} if self.commit is None else {"commit": self.commit}),
+            **({"version": stated} if (stated := self.version.to_json()) else {}),
             "agents": dict(self.agents),
             "at": self.at,
             "by": self.by,
@@ -218,8 +224,27 @@ def _skill(name: str, value: object) -> Installed:
         at,
         _text(fields, "tool", what),
         commit,
+        _version(name, fields.get("version"), what),
         _others(fields, _SKILL_FIELDS),
     )
+
+
+def _version(name: str, value: object, what: str) -> VersionStatus:
+    if value is None:
+        return UNVERSIONED
+    fields, where = _object(value, f"'version' of {what}"), f"'version' of {what}"
+    uri = _text(fields, "uri", where) if "uri" in fields else ""
+    if uri and not is_version_uri(uri, name):
+        _refuse(f"{where} has the 'uri' of another skill")
+    return VersionStatus(_text(fields, "number", where), uri)
+
+
+def is_version_uri(uri: str, name: str) -> bool:
+    """Whether ``uri`` may be that of a version of the skill called ``name``."""
+    try:
+        return root_of(uri).segments[-1] == name
+    except FormatError:
+        return False
 
 
 def _files(value: object, what: str) -> dict[str, str]:

@@ -41,6 +41,7 @@ from skillwire.search.text import parse_query
 from skillwire.server.callers import Views
 from skillwire.skill.entry import SkillMeta, build_entry
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_uri, skill_md_uri
+from skillwire.skill.version_status import VersionStatus, with_version_status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,7 +56,6 @@ EVERYTHING: Final = Identity("registry", is_admin=True)
 _LISTING = "registry"
 _MOST_VIEWS = 256
 _POLL_SECONDS = 1.0
-_META = "dev.skillwire"
 # Changes that callers can see. Requests, roles and tokens change nothing that is served.
 _SEEN = frozenset(
     {
@@ -301,20 +301,20 @@ class Changes:
 def entry_of(release: Release, ref: SkillRef) -> SkillEntry:
     """The entry of a version at the path that ``ref`` has over MCP."""
     manifest, is_stable = release.manifest, ref.version is None and ref.channel is None
-    facts = {
-        "version": release.version,
-        "yanked": release.yanked,
-        "deprecated": release.deprecated,
-        "instead": release.instead,
-    }
-    meta = SkillMeta(
-        listed=release.listed and is_stable,
-        meta={f"{_META}/{key}": value for key, value in facts.items() if value is not None},
-    )
+    meta = SkillMeta(listed=release.listed and is_stable)
     files = ((file.path, file.digest, file.size) for file in manifest.files)
-    return build_entry(
+    entry = build_entry(
         ref.served_path, manifest.frontmatter, files, meta=meta, modified=release.published_at, local=True
     )
+    exact = SkillRef(release.path, version=release.version)
+    status = VersionStatus(
+        release.version,
+        skill_md_uri(exact.served_path),
+        release.yanked or "",
+        release.deprecated or "",
+        release.instead or "",
+    )
+    return with_version_status(entry, status)
 
 
 def _changed_refs(line: AuditLine) -> Iterator[SkillRef]:

@@ -14,6 +14,7 @@ from mcp_types import PaginatedRequestParams, RequestParams
 from skillwire.amounts import utc_text
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import SKILL_MD
+from skillwire.skill.version_status import VERSION, VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,8 +90,10 @@ class Freshness:
 
 
 def list_result(page: Page[SkillEntry]) -> dict[str, Any]:
-    """L1: the result of ``skills/list``."""
-    return paged("skills", [entry.to_json() for entry in page.items], page.next_cursor)
+    """L1: the result of ``skills/list``. What a registry states about versions is beside the entries (R4)."""
+    result = paged("skills", [entry.to_json() for entry in page.items], page.next_cursor)
+    stated = {entry.uri: entry.meta.meta[VERSION] for entry in page.items if VERSION in entry.meta.meta}
+    return {**result, "_meta": {VERSIONS: stated}} if stated else result
 
 
 def get_result(entry: SkillEntry) -> dict[str, Any]:

@@ -21,10 +21,11 @@ from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolErr
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.entry import invalid_entry
 from skillwire.skill.uri import is_within, parse_uri, skill_root
+from skillwire.skill.version_status import VERSIONS
 from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from skillwire.client.connection import Connection
     from skillwire.client.dialects import DialectName
@@ -39,6 +40,12 @@ class Children(list[DirectoryChild]):
     """The children of a directory. With ``error`` they are partial (B3)."""
 
     error: SkillwireError | None = None
+
+
+class PageItems(list[dict[str, Any]]):
+    """The items of a page. ``versions``: what the server states about the versions of its skills, by URI."""
+
+    versions: Mapping[str, Any] = {}
 
 
 class ClientDialect(ABC):
@@ -131,9 +138,7 @@ def problem_of(error: SkillwireError, uri: object) -> Diagnostic:
     return Diagnostic(reference, error.message, error.hint, file=name, skill=name, broken=error.rule)
 
 
-async def each_page(
-    connection: Connection, method: str, field: str, **params: Any
-) -> AsyncIterator[list[dict[str, Any]]]:
+async def each_page(connection: Connection, method: str, field: str, **params: Any) -> AsyncIterator[PageItems]:
     """Yield the items of every page (B3).
 
     Raises an error at a repeated cursor, at a page without a new item, and at the bounds on pages, items, bytes,
@@ -153,7 +158,8 @@ async def each_page(
             raise too_long(limits, "max_listing_seconds", listing) from None
         seconds -= anyio.current_time() - begun  # time that the caller spends on a page does not count
         items = _items(result, method, field)
-        text = json.dumps(items, ensure_ascii=False)
+        versions = as_object(as_object(result.get("_meta")).get(VERSIONS))
+        text = json.dumps([*items, versions] if versions else items, ensure_ascii=False)
         marks = _STRING.sub("", text)
         size += len(text)
         objects += (nested := marks.count("{") + marks.count("["))
@@ -164,7 +170,9 @@ async def each_page(
             raise too_long(limits, "max_listing_values", listing)
         if objects > limits.max_listing_objects:
             raise too_long(limits, "max_listing_objects", listing)
-        yield items[: limits.max_entries - count]
+        page = PageItems(items[: limits.max_entries - count])
+        page.versions = versions
+        yield page
         count += len(items)
         if count > limits.max_entries:
             raise too_long(limits, "max_entries", listing)

@@ -2,7 +2,8 @@
 
 Servers of the generation before ``size`` (E2b) are supported too. They are recognised by entries that list files
 without sizes. On a server whose entries have sizes, a missing size is an error. An entry without ``resources``
-(E2), or with an invalid name (F2), is an error on every server.
+(E2), or with an invalid name (F2), is an error on every server. What a registry states about versions is in
+``_meta``, beside the entries (R4). Of ``_meta`` nothing else is kept.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from skillwire.errors import FormatError, ProtocolError
 from skillwire.skill.entry import invalid_entry, parse_entry
 from skillwire.skill.frontmatter import is_name
 from skillwire.skill.uri import parse_uri
+from skillwire.skill.version_status import VERSION, parse_version_status, with_version_status
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 
 if TYPE_CHECKING:
@@ -45,13 +47,14 @@ class ExtensionDialect(ClientDialect):
                     self.skip(error, item.get("uri"))
                     continue
                 seen.add(place)
-                page.append(entry)
+                page.append(with_version_status(entry, parse_version_status(items.versions.get(entry.uri))))
             yield page
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """``skills/get`` (G1). A response about another skill is an error."""
         place = parse_uri(uri)
-        item = (await self.connection.request(SKILLS_GET, uri=uri)).get("skill")
+        result = await self.connection.request(SKILLS_GET, uri=uri)
+        item = result.get("skill")
         self._detect_sizes([item])
         entry = self._parse(item)
         if parse_uri(entry.uri) != place:
@@ -61,7 +64,8 @@ class ExtensionDialect(ClientDialect):
                 "the server must be fixed",
                 rule="G1",
             )
-        return entry
+        status = parse_version_status(as_object(result.get("_meta")).get(VERSION))
+        return with_version_status(entry, status)
 
     def _parse(self, item: object) -> SkillEntry:
         entry = parse_entry(item, sized=self._sized is not False, limits=self.limits)

@@ -25,6 +25,7 @@ from skillwire.errors import FormatError
 from skillwire.search.text import parse_query
 from skillwire.skill.review import is_script, requested_tools, review_entry
 from skillwire.skill.uri import parse_uri, skill_md_uri
+from skillwire.skill.version_status import version_status
 from skillwire.web.escape import visible
 from skillwire.web.theme import PAGE_SIZE, ListPage, list_page, page_number
 
@@ -242,21 +243,6 @@ class SkillPaths:
         return list(dict.fromkeys(word for close in found for word in close))
 
 
-class VersionStatus(NamedTuple):
-    """What a registry has stated about a version: its number, and whether it was withdrawn, as untrusted text."""
-
-    version: str = ""
-    yanked: str = ""
-    deprecated: str = ""
-    instead: str = ""
-
-
-def standing_of(entry: SkillEntry) -> VersionStatus:
-    """What a registry has stated about the version of an entry, if it comes from one."""
-    meta = entry.meta.meta
-    return VersionStatus(*(str(meta.get(f"dev.skillwire/{name}") or "")[:2_000] for name in VersionStatus._fields))
-
-
 class CatalogRow(NamedTuple):
     """One skill in a list. ``snippet`` is the matching part of its text, if it was searched for."""
 
@@ -278,7 +264,7 @@ def list_row(entry: SkillEntry, examined: Examined | None, hit: Hit | None = Non
         Markup("") if is_repeated else _with_marks(_short(snippet), query),
         review_entry(entry).risk if examined is None else examined.risk,
         0 if examined is None else len(examined.others),
-        bool(standing_of(entry).deprecated),
+        bool(version_status(entry).deprecated),
     )
 
 

@@ -27,7 +27,8 @@ from skillwire.skill.entry import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import Review, review_files
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, path_in_skill, skill_md_uri
-from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, SkillPaths, list_row, standing_of, visible_problems
+from skillwire.skill.version_status import version_status
+from skillwire.web.catalog.lists import MAX_VIEWS, ListFilter, SkillPaths, list_row, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
 from skillwire.web.files import (
     FILE_HEADERS,
@@ -233,7 +234,7 @@ class CatalogPages:
         return site.page(
             self.skill_template,
             entry=entry,
-            standing=standing_of(entry),
+            stated=version_status(entry),
             root=str(parse_uri(entry.uri).parent),
             facts=field_texts(entry.frontmatter, indent=2),
             tree=self._tree(files),
