@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,13 @@ from hypothesis import strategies as st
 from skillwire.errors import LimitError, StoreError
 from skillwire.store.database import Schema, restored, storable
 from skillwire.store.place import open_database
+from starting import python_command
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from databases import TestDatabases
     from skillwire.store.database import Database, Session
 
     Open = Callable[..., Awaitable[Database]]
@@ -216,6 +220,54 @@ async def test_a_migration_is_applied_once_and_keeps_rows(open_one: Open) -> Non
         for _ in range(4):
             group.start_soon(open_one, LATER)
     assert await (await open_one(LATER)).rows("SELECT name FROM things") == [("old",), ("migrated",)]
+
+
+MIGRATE = """
+import sys, anyio
+from skillwire.store.database import Schema
+from skillwire.store.place import open_database
+
+steps = tuple((f"INSERT INTO things (name) VALUES ('{step}')",) for step in range(5))
+
+async def main():
+    first = (("CREATE TABLE things (name text)",),)
+    schema = Schema("things", b"thng", first + steps, first + steps)
+    print("ready", flush=True)
+    for place in map(str.strip, sys.stdin):
+        database = await open_database(place, schema, patience=60)
+        rows = await database.rows("SELECT name FROM things")
+        await database.close()
+        print("".join(name for name, in rows), flush=True)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+def test_processes_may_create_and_migrate_a_database_at_once(
+    place: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Each step is made once, and no process sees a database with some of them."""
+    places = [str(tmp_path / f"own-{number}" / "things.db") for number in range(6)]
+    if "://" in place:
+        postgres: TestDatabases = request.getfixturevalue("postgres")
+        places = [place, *(postgres.create() for _ in range(5))]
+    with ExitStack() as stack:
+        words = [*python_command(), "-c", MIGRATE]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        processes = [stack.enter_context(subprocess.Popen(words, **pipes)) for _ in range(3)]
+        assert [told(each) for each in processes] == ["ready"] * 3
+        for each in places:
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write(f"{each}\n")
+                process.stdin.flush()
+            assert [told(process) for process in processes] == ["01234"] * 3
+
+
+def told(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 async def test_a_newer_schema_is_refused_also_while_running(open_one: Open) -> None:

@@ -6,7 +6,8 @@
   restart, a failover, a deadlock. A write is not repeated once its commit was sent: it may have succeeded.
 - Writes of one schema take an advisory lock, so they run one at a time, as on SQLite.
 - The table ``skillwire_schema`` has the number of applied migrations of each schema. Each migration is a
-  transaction under the lock of the writers. A newer schema is refused, also while a process is running.
+  transaction under the lock of the writers and one of all migrations. A newer schema is refused, also while a
+  process is running.
 - ``?pgbouncer=true`` in the URL is for a pooler in transaction mode: without prepared statements, settings of a
   session and notifications. Locks of ``hold`` are those of an open transaction, so they work there too.
 
@@ -379,11 +380,13 @@ class PostgresDatabase(Database):
     def _migrate(self, connection: psycopg.Connection[Row]) -> None:
         """Apply the missing migrations. A current schema is only read, so a standby can be opened."""
         migrations, name = self._schema.postgres, self._schema.name
+        # The table of versions belongs to all schemas, so their migrations wait for each other.
+        locks = ", ".join(f"pg_advisory_xact_lock({_lock_number(each)})" for each in ("migrations", name))
         while self._read_version(connection) < len(migrations):
             connection.execute(
                 _sql(
                     f"BEGIN; SET LOCAL lock_timeout = '{_MIGRATION_SECONDS}s'; SET LOCAL statement_timeout = 0;"
-                    f" SELECT pg_advisory_xact_lock({_lock_number(name)})"
+                    f" SELECT {locks}"
                 )
             )
             version = self._read_version(connection)

@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from skillwire.errors import StoreError
+from skillwire.registry.schema import SCHEMA as REGISTRY_SCHEMA
 from skillwire.store.place import open_database, without_password, without_place
-from skillwire.store.postgres import PostgresDatabase
+from skillwire.store.postgres import MOST_CONNECTIONS, PostgresDatabase
 from skillwire.store.records import LogLine
 from skillwire.store.schema import HOST_SCHEMA
 from skillwire.store.store import Store
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from databases import TestDatabases
-    from skillwire.store.database import Session
+    from skillwire.store.database import Schema, Session
 
 pytestmark = pytest.mark.anyio
 LINE = LogLine("read", "acme", "skill://a/SKILL.md", "ada", 1.0)
@@ -128,6 +129,36 @@ async def test_a_pooler_in_transaction_mode_needs_an_option(postgres_store: str)
     async with store.database.hold("polling"):
         pass
     await store.close()
+
+
+async def test_a_host_and_a_registry_may_create_their_tables_in_one_database_at_once(postgres_url: str) -> None:
+    async def create(schema: Schema) -> None:
+        await (await open_database(postgres_url, schema)).close()
+
+    async with anyio.create_task_group() as group:
+        for schema in (HOST_SCHEMA, REGISTRY_SCHEMA):
+            group.start_soon(create, schema)
+    assert run(postgres_url, "SELECT count(*) FROM skillwire_schema") == [(2,)]
+
+
+async def test_calls_wait_for_a_connection_when_all_are_taken(store: Store, postgres_store: str) -> None:
+    """The number of connections is bounded, and none is opened for a call that can have an idle one."""
+    counted: list[int] = []
+
+    def count(session: Session) -> None:
+        query = "SELECT count(*), pg_sleep(0.01) FROM pg_stat_activity WHERE datname = current_database()"
+        counted.append(session.rows(query)[0][0])
+
+    async with anyio.create_task_group() as group:
+        for _ in range(10 * MOST_CONNECTIONS):
+            group.start_soon(store.database.read, count)
+    assert len(counted) == 10 * MOST_CONNECTIONS
+    assert max(counted) <= MOST_CONNECTIONS
+    cut(postgres_store)
+    async with anyio.create_task_group() as group:  # all of them are lost, and all calls are answered
+        for _ in range(2 * MOST_CONNECTIONS):
+            group.start_soon(store.database.read, count)
+    assert max(counted) <= MOST_CONNECTIONS
 
 
 # Locks
