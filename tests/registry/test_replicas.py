@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import anyio
 import pytest
 
@@ -13,6 +15,9 @@ from skillwire.registry.app import Registry
 from skillwire.registry.schema import SCHEMA
 from skillwire.registry.store import SqlRegistryStore
 from skillwire.store.place import open_database
+
+if TYPE_CHECKING:
+    from skillwire.store.database import Database
 
 pytestmark = pytest.mark.anyio
 
@@ -75,3 +80,19 @@ async def test_one_replica_tidies_until_it_ends_and_then_the_other_does(postgres
     assert first.times == 1
     for store in (first, second):
         await store.close()
+
+
+async def test_of_replicas_that_start_at_once_one_makes_the_first_administrator(postgres_url: str) -> None:
+    databases = [await open_database(postgres_url, SCHEMA) for _ in range(3)]
+    made: list[str | None] = []
+
+    async def start(database: Database) -> None:
+        made.append(await Registry(SqlRegistryStore(database), hold=database.hold).first_administrator())
+
+    async with anyio.create_task_group() as group:
+        for each in databases:
+            group.start_soon(start, each)
+    assert len(made) == 3
+    assert len([token for token in made if token]) == 1
+    for each in databases:
+        await each.close()

@@ -82,7 +82,7 @@ async def _serve_http(
     arguments: Arguments, printer: Printer, address: tuple[str, int], settings: Any, signals: Any
 ) -> None:
     from skillwire.bootstrap import open_registry
-    from skillwire.registry.app import RegistryOptions, make_administrator
+    from skillwire.registry.app import RegistryOptions
     from skillwire.registry.identity import parse_network
     from skillwire.server.http import HttpServer, listen
     from skillwire.web.registry.site import registry_page
@@ -96,7 +96,7 @@ async def _serve_http(
     )
     with listen(*address) as listener:
         async with open_registry(arguments.database, folder_of(arguments), options) as registry:
-            token = None if settings.admins else await make_administrator(registry.store, only_first=True)
+            token = None if settings.admins else await registry.first_administrator()
             server = HttpServer(registry.web_app(), listener)
             enable_access_log(arguments)
             mcp = arguments.public_url or server.url

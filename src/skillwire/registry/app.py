@@ -119,6 +119,11 @@ class Registry:
             return True
         return False
 
+    async def first_administrator(self) -> str | None:
+        """A token of an administrator, if there is none yet. Of processes that start at once, one makes it."""
+        async with self._hold("registry-administrator"):
+            return await make_administrator(self.store, only_first=True)
+
     async def tidy(self) -> None:
         """Remove unused uploads and expired tokens every hour, until cancelled.
 
