@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from skillwire.store.place import open_database
 from skillwire.store.schema import HOST_SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from psycopg import Connection
 
@@ -139,9 +139,9 @@ class RestartingServer:
         return f"{parse_qs(urlsplit(self.url).query)['host'][0]}/.s.PGSQL.5432"
 
 
-@pytest.fixture
-def restarting_postgres() -> Iterator[RestartingServer]:
-    """A server of this test alone."""
+@contextmanager
+def restarting_server() -> Generator[RestartingServer]:
+    """A server that no other test uses."""
     _SERVERS.mkdir(mode=0o755, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=_SERVERS))
     folder.chmod(0o755)
@@ -149,6 +149,13 @@ def restarting_postgres() -> Iterator[RestartingServer]:
         yield RestartingServer(folder)
     finally:
         _stop(folder)
+
+
+@pytest.fixture
+def restarting_postgres() -> Iterator[RestartingServer]:
+    """A server of this test alone."""
+    with restarting_server() as server:
+        yield server
 
 
 @pytest.hookimpl

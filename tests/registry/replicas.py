@@ -34,6 +34,7 @@ class Replica:
         self.url = f"http://127.0.0.1:{self.port}"
         self._database = database
         self._state = state
+        self.token: str | None = None  # of the first administrator, if this process made it
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -58,7 +59,9 @@ class Replica:
             line = await anyio.to_thread.run_sync(self._process.stdout.readline)
             assert line, (self._state / f"{self.port}.log").read_text()
             text += line
-        assert json.loads(text)["url"] == self.url
+        document = json.loads(text)
+        assert document["url"] == self.url
+        self.token = document["token"] or self.token
 
     def kill(self) -> None:
         """Kill it, as a power failure would."""
@@ -66,6 +69,14 @@ class Replica:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+    def stop(self) -> None:
+        """Stop it as systemd does, and wait until it has ended."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.communicate()
+        assert self._process.returncode == 0
+        self._process = None
 
     @property
     def words(self) -> str:
