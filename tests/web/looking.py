@@ -44,6 +44,8 @@ def examine(page: Page, name: str) -> None:
         # Every other rule gives the same result in both themes, and takes most of the time.
         rules = ["color-contrast"] if theme == "dark" else []
         wrong += [f"{theme} at {width}: {each}" for each in overflowing(page) + barriers(page, rules)]
+        if width == WIDTHS[0]:
+            wrong += small_targets(page)
     wrong += dead_links(page)
     if KEEP_PICTURES in os.environ:
         ARTEFACTS.mkdir(exist_ok=True)
@@ -68,6 +70,23 @@ def overflowing(page: Page) -> list[str]:
             .slice(0, 5)
             .map((each) => `too wide: ${each.outerHTML.slice(0, 120)}`);
         }"""
+    )
+
+
+def small_targets(page: Page) -> list[str]:
+    """Links and controls that are smaller than a fingertip, except links in a sentence."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("a[href], button, summary, select, input:not([type=hidden])")]
+          .map((each) => [each, /radio|checkbox/.test(each.type) ? each.closest("label") || each : each])
+          .filter(([each, target]) => {
+            const box = target.getBoundingClientRect(), around = each.closest("p, li, dd, td");
+            const isInText = around && getComputedStyle(each).display === "inline"
+              && around.textContent.trim() !== each.textContent.trim();
+            return box.width && !isInText && !each.closest("pre, .unseen, .skip, .prose") && !each.matches(".skip")
+              && (box.height < 24 || box.width < 20);
+          })
+          .map(([each]) => `too small to touch: ${each.outerHTML.slice(0, 160)}`)
+          .slice(0, 8)"""
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Picture = Callable[[Page, str], None]
 
-SIZE: ViewportSize = {"width": 1200, "height": 760}
+SIZE: ViewportSize = {"width": 1200, "height": 740}
 
 
 def test_pictures_of_the_catalog(page: Page, picture: Picture, request: pytest.FixtureRequest) -> None:

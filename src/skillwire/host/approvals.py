@@ -405,7 +405,7 @@ class Approvals:
 
     async def grant(self, approval: Approval, grant: str, by: str, note: str = "") -> Approval:
         """A4, A5: add a grant to the stored approval; ``ApprovalError`` if it was revoked or replaced."""
-        facts = {"grant": grant, **note_facts(note)}
+        facts = {"grant": grant, "fingerprint": approval.fingerprint, **note_facts(note)}
         line = LogLine("granted", approval.origin, approval.uri, by, time.time(), facts)
         current: Approval | None = approval
         while current is not None and current.contents == approval.contents:

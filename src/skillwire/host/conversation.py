@@ -35,7 +35,7 @@ from skillwire.errors import (
 from skillwire.host import context
 from skillwire.host.context import LIST, LOAD, READ, tool_definitions
 from skillwire.host.results import LoadedFile, LoadedSkill, Refusal, ToolResult, quoted, refusal_of
-from skillwire.skill.approval import EXECUTE, granted_tool, has_contents, tool_grant
+from skillwire.skill.approval import EXECUTE, fingerprint_of, granted_tool, has_contents, tool_grant
 from skillwire.skill.entry import Partial, given_arguments
 from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.skill.uri import SKILL_MD, parse_uri, root_of
@@ -269,7 +269,7 @@ class Conversation:
                 given_arguments(found.entry)  # raises before the question if a required argument is missing
                 skill = await self._host.loader.approve(found.origin, found.entry)
                 content, body = await self._host.loader.read_skill(skill)
-                await self._log("loaded", skill, offline=content.offline)
+                await self._log("loaded", skill, fingerprint=fingerprint_of(skill.entry), offline=content.offline)
                 self._host.loader.check_current(found.origin, skill.entry)
             except SkillwireError as error:
                 record.fail(error.reference)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 from starlette.responses import Response, StreamingResponse
@@ -16,18 +16,25 @@ _KEEP_ALIVE_SECONDS = 15.0
 _MAX_STREAMS = 64
 
 
-class Numbered(Protocol):
+class ChangeCounter:
     """Something that changes: ``number`` grows with each change, and ``changed`` is set and replaced."""
 
-    number: int
-    changed: anyio.Event
+    def __init__(self) -> None:
+        self.number = 0
+        self.changed = anyio.Event()
+
+    def tell(self) -> None:
+        """Tell open pages that they may be outdated."""
+        self.number += 1
+        self.changed.set()
+        self.changed = anyio.Event()
 
 
 class EventStreams:
     """The open streams of one server."""
 
     def __init__(self) -> None:
-        self._open: list[Numbered] = []
+        self._open: list[ChangeCounter] = []
         self.is_ended = False
 
     def end(self) -> None:
@@ -36,7 +43,7 @@ class EventStreams:
         for source in self._open:
             source.changed.set()
 
-    def response(self, request: Request, source: Numbered, headers: Mapping[str, str]) -> Response | None:
+    def response(self, request: Request, source: ChangeCounter, headers: Mapping[str, str]) -> Response | None:
         """The stream of one page; ``None`` if too many are open."""
         if len(self._open) >= _MAX_STREAMS:
             return None
@@ -44,7 +51,7 @@ class EventStreams:
             return Response(media_type="text/event-stream", headers=dict(headers))
         return StreamingResponse(self._events(source), media_type="text/event-stream", headers=dict(headers))
 
-    async def _events(self, source: Numbered) -> AsyncIterator[str]:
+    async def _events(self, source: ChangeCounter) -> AsyncIterator[str]:
         """The first event has the current number, so that a page learns whether it is outdated."""
         self._open.append(source)
         try:

@@ -17,7 +17,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import anyio
 from anyio import to_thread
 from markupsafe import Markup
 
@@ -27,6 +26,7 @@ from skillwire.skill.review import is_script, requested_tools, review_entry
 from skillwire.skill.uri import parse_uri, skill_md_uri
 from skillwire.skill.version_status import version_status
 from skillwire.web.escape import visible
+from skillwire.web.events import ChangeCounter
 from skillwire.web.theme import PAGE_SIZE, ListPage, list_page, page_number
 
 if TYPE_CHECKING:
@@ -160,20 +160,19 @@ class _Listing:
         return bisect_left(self.paths, f"{folder}/"), bisect_left(self.paths, f"{folder}0")  # '/' < '0'
 
 
-class SkillPaths:
+class SkillPaths(ChangeCounter):
     """The listed skills of ``catalog``, and a number that grows with each change.
 
     ``on_change`` is called at once and with each change, so that the list can be read before the next request.
     """
 
     def __init__(self, catalog: Catalog, on_change: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self.catalog = catalog
         self._on_change = on_change
         self._listing: _Listing | None = None
         self._selections: dict[tuple[ListFilter, int], list[SkillEntry]] = {}
         self._generation = 0
-        self.number = 0
-        self.changed = anyio.Event()
         self._watch = catalog.changes()
         self._watch.forward(self._forget)
         on_change()
@@ -184,10 +183,8 @@ class SkillPaths:
 
     def tell(self) -> None:
         """Tell open pages that they may be outdated."""
-        self.number += 1
         self._selections.clear()
-        self.changed.set()
-        self.changed = anyio.Event()
+        super().tell()
 
     def _forget(self, change: Change) -> None:  # noqa: ARG002 - every change outdates the list
         self._listing = None

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.uri import SkillUri
     from skillwire.web.catalog.site import Site, Work
-    from skillwire.web.events import Numbered
+    from skillwire.web.events import ChangeCounter
     from skillwire.web.files import TreeNode
     from skillwire.web.markdown import LinkTo
 
@@ -364,7 +364,7 @@ class CatalogPages:
         return self._site.needs_token
 
     @property
-    def _changes(self) -> Numbered:
+    def _changes(self) -> ChangeCounter:
         """What changes when the skills of the caller do."""
         return self._paths.of(self._catalog)
 

@@ -26,7 +26,7 @@ from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
 from skillwire.web.desk.overview import SkillRows, list_questions
 from skillwire.web.desk.reader import DeskReader
 from skillwire.web.desk.responses import HEADERS, error_page, named_skill, page_response
-from skillwire.web.events import EventStreams
+from skillwire.web.events import ChangeCounter, EventStreams
 from skillwire.web.theme import static_route
 
 if TYPE_CHECKING:
@@ -48,15 +48,14 @@ _MAX_CONNECTIONS = 256
 log = logging.getLogger("skillwire.desk")
 
 
-class Watcher:
+class Watcher(ChangeCounter):
     """Counts changes. ``run`` polls for them until it is cancelled."""
 
     def __init__(self, host: SkillHost) -> None:
+        super().__init__()
         self._host = host
         self._compared: list[Any] = []
         self._streams = EventStreams()
-        self.changed = anyio.Event()
-        self.number = 0
 
     async def run(self) -> None:
         """Poll for changes, and notify the streams."""
@@ -69,9 +68,7 @@ class Watcher:
                 snapshot = seen
             if snapshot != seen:
                 seen = snapshot
-                self.number += 1
-                self.changed.set()
-                self.changed = anyio.Event()
+                self.tell()
             await anyio.sleep(_POLL_SECONDS)
 
     def end(self) -> None:

@@ -192,6 +192,7 @@ async def set_grants(desk: Desk, origin: str, uri: str, form: Form) -> None:
         "given": sorted(grants - approval.grants),
         "taken": sorted(approval.grants - grants),
         "grants": sorted(grants),
+        "fingerprint": approval.fingerprint,
         **note_facts(form.note),
     }
     line = LogLine("granted", origin, uri, desk.by, time.time(), facts)

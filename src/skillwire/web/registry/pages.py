@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
-import anyio
 from starlette.responses import RedirectResponse, StreamingResponse
 
 from skillwire.catalog.contract import no_skill
@@ -32,6 +31,7 @@ from skillwire.skill.uri import skill_md_uri
 from skillwire.web.catalog.lists import MAX_VIEWS, list_row
 from skillwire.web.catalog.pages import TABS, CatalogPages
 from skillwire.web.desk.guard import Form
+from skillwire.web.events import ChangeCounter
 from skillwire.web.registry.decisions import change_skill, decide_review
 from skillwire.web.registry.versions import difference, version_rows
 from skillwire.web.theme import read_form
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from skillwire.skill.review import Review
     from skillwire.web.catalog.pages import View
     from skillwire.web.catalog.site import Site
-    from skillwire.web.events import Numbered
 
 _T = TypeVar("_T")
 PAGE_SIZE: Final = 50
@@ -77,15 +76,14 @@ _DONE: Final = {
 }
 
 
-class Watched:
+class Watched(ChangeCounter):
     """Counts the changes of the skills that a caller sees, and the results about those that they asked for."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.number = 0
-        self.changed = anyio.Event()
+        super().__init__()
         self._asked: dict[str, SkillEntry] = {}
         self._watch = catalog.changes()
-        self._watch.forward(lambda _: self._tell())
+        self._watch.forward(lambda _: self.tell())
 
     def close(self) -> None:
         """Stop listening for changes."""
@@ -103,12 +101,7 @@ class Watched:
         for uri in found:
             del self._asked[uri]
         if found:
-            self._tell()
-
-    def _tell(self) -> None:
-        self.number += 1
-        self.changed.set()
-        self.changed = anyio.Event()
+            self.tell()
 
 
 class RegistryPages(CatalogPages):
@@ -379,7 +372,7 @@ class RegistryPages(CatalogPages):
         return bool(current_identity().principals)
 
     @property
-    def _changes(self) -> Numbered:
+    def _changes(self) -> ChangeCounter:
         return self._watched.of(self._catalog)
 
 
