@@ -470,6 +470,15 @@ async def test_quotas_are_checked_before_anything_is_stored(build: RegistryBuild
     large = b"x" * 300
     await refused(LimitError, "quota-bytes", build.store.put_blob(by(BEN), "acme", digest_of(large), large))
     assert await build.store.missing(by(BEN), "acme", [digest_of(large)]) == [digest_of(large)]
+    published = [
+        small_skill("one", "Version 1.0.0.\n"),
+        small_skill("two", "Version 1.0.0.\n"),
+        small_skill("one", "x"),
+    ]
+    stored = {data[0], *(content for files in published for content in files.values())}
+    rest = b"y" * (420 - sum(map(len, stored)))
+    await build.store.put_blob(by(BEN), "acme", digest_of(rest), rest)  # now it is full
+    await refused(LimitError, "quota-bytes", build.store.put_blob(by(BEN), "acme", digest_of(b"z"), b"z"))
     await build.store.put_blob(by(BEN), "acme", digest_of(data[0]), data[0])  # known bytes need no room
     assert paths(await build.store.skills(ADA)) == ["acme/one"]
     assert [fault async for fault in build.store.check()] == []

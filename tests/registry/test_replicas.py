@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
-from registry.stage import publish, refunds, running_registry
+from registry.replicas import Replica
+from registry.stage import operator, publish, refunds, running_registry
 from registry.test_notices import REFUNDS, listening
 from rotation import every_setting
 from rules import rule
 from skillwire.registry.app import Registry
+from skillwire.registry.model import Namespace
 from skillwire.registry.schema import SCHEMA
 from skillwire.registry.store import SqlRegistryStore
+from skillwire.skill import digest_of
 from skillwire.store.place import open_database
 
 if TYPE_CHECKING:
-    from skillwire.store.database import Database
+    from pathlib import Path
+
+    from skillwire.store.database import Database, Row
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +86,40 @@ async def test_one_replica_tidies_until_it_ends_and_then_the_other_does(postgres
         group.cancel_scope.cancel()
     assert first.times == 1
     for store in (first, second):
+        await store.close()
+
+
+@pytest.mark.slow
+async def test_when_the_replica_that_tidies_is_killed_another_one_goes_on(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    database = await open_database(postgres_url, SCHEMA)
+    store = SqlRegistryStore(database)
+    two_days_ago = replace(operator(), at=time.time() - 2 * 24 * 3600)
+    await store.create_namespace(operator(), Namespace("acme"))
+
+    async def until(query: str, expected: list[Row]) -> None:
+        with anyio.fail_after(60):
+            while await database.rows(query) != expected:  # noqa: ASYNC110 - of another process
+                await anyio.sleep(0.02)
+
+    one, other = (Replica(postgres_url, tmp_path) for _ in range(2))
+    try:
+        await store.put_blob(two_days_ago, "acme", digest_of(b"one"), b"one")
+        one.start()
+        await one.until_ready()
+        await until("SELECT count(*) FROM blob", [(0,)])
+        other.start()
+        await other.until_ready()
+        await until(
+            "SELECT 1 FROM pg_stat_activity WHERE query = 'ROLLBACK' AND datname = current_database()", [(1,)]
+        )  # the other one asked for the lock, in vain
+        await store.put_blob(two_days_ago, "acme", digest_of(b"two"), b"two")
+        one.kill()
+        await until("SELECT count(*) FROM blob", [(0,)])
+    finally:
+        one.kill()
+        other.kill()
         await store.close()
 
 

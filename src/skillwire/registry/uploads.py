@@ -47,7 +47,6 @@ def put(session: Session, actor: Actor, namespace: str, digest: str, data: bytes
         raise VerificationError("blob-digest", f"the bytes do not have the digest {digest}", "upload them again")
     require(session, actor, namespace, "publish")
     key = f"{namespace}/"
-    _check_quota(session, namespace, len(data))
     is_new = session.run(
         "INSERT INTO blob (key, digest, at, size, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         key,
@@ -58,7 +57,8 @@ def put(session: Session, actor: Actor, namespace: str, digest: str, data: bytes
     )
     if is_new:
         session.run("UPDATE namespace SET bytes = bytes + ? WHERE key = ?", len(data), key)
-        _check_quota(session, namespace, 0)  # again: other uploads of this namespace are stored at the same time
+        # Afterwards: other uploads of this namespace are stored at the same time, and wait for this row.
+        _check_quota(session, namespace)
     else:
         session.run(
             "UPDATE blob SET at = ? WHERE key = ? AND digest = ? AND at < ?", actor.at, key, digest, actor.at
@@ -127,9 +127,9 @@ def tidy(session: Session, now: float) -> int:
     return sum(remove_unused(session, key, by_key[key], before) for key in sorted(by_key))
 
 
-def _check_quota(session: Session, namespace: str, more: int) -> None:
+def _check_quota(session: Session, namespace: str) -> None:
     [(used, most)] = session.rows("SELECT bytes, max_bytes FROM namespace WHERE key = ?", f"{namespace}/")
-    if used + more > most:
+    if used > most:
         raise LimitError(
             "quota-bytes",
             f"{namespace} may store {most} bytes",
