@@ -77,16 +77,13 @@ async def test_the_dialect_is_found_and_skills_are_listed_got_and_read(setting: 
             await client.get_named(LEFT_OUT)
 
 
-async def test_v1_a_file_is_read_knowing_its_uri_only(setting: Setting, root: Path) -> None:
-    """The listing says where the extension has a skill, so its files are found from outside."""
-    uri = "skill://acme/billing/refunds/templates/reply.md"
+async def test_v1_a_catalog_has_the_files_beside_the_skill_md(setting: Setting, root: Path) -> None:
+    path = "acme/billing/refunds/templates/reply.md"
     async with opened(setting, root) as client:
-        assert (await client.read_skill_uri(uri)).data == TREE[uri.removeprefix("skill://")]
-        inside = "named://acme/billing/refunds/templates/reply.md"  # a catalog has the files beside the SKILL.md
-        assert (await RemoteCatalog(client).read_file(inside)).data == TREE[uri.removeprefix("skill://")]
-        for nothing in ("skill://acme/billing/refunds/none.md", "skill://none/SKILL.md", "other://flat/SKILL.md"):
+        assert (await RemoteCatalog(client).read_file(f"named://{path}")).data == TREE[path]
+        for nothing in ("named://acme/billing/refunds/none.md", "named://none/SKILL.md", f"skill://{path}"):
             with pytest.raises((NotFoundError, VerificationError)):
-                await client.read_skill_uri(nothing)
+                await RemoteCatalog(client).read_file(nothing)
 
 
 async def test_v1_v2_what_was_not_promised_is_not_read(setting: Setting, root: Path) -> None:

@@ -12,7 +12,6 @@ file is used, and its variables replaced, only after the user allowed it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -301,22 +300,15 @@ def _read_document(path: Path) -> object:
             data = file.read(_MAX_CONFIG_BYTES + 1)
         if len(data) > _MAX_CONFIG_BYTES:
             raise FormatError("config-invalid", "the file is too large for a list of servers", "check its path")
-        return _parse(data)
+        return jsonc.parse(data.decode(), _Object)
     except OSError as error:
         raise NotFoundError(
             "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check its path"
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise FormatError("config-invalid", f"{path.name!r} is not valid JSON", "fix the file") from error
+    except UnicodeDecodeError as error:
+        raise FormatError("config-invalid", f"{path.name!r} is not UTF-8 text", "fix the file") from error
     except FormatError as error:
         raise FormatError("config-invalid", f"{path.name!r}: {error.message}", error.hint) from error
-
-
-def _parse(data: bytes) -> object:
-    try:
-        return json.loads(data, object_pairs_hook=_Object)
-    except json.JSONDecodeError:  # it may have comments
-        return jsonc.parse(data.decode(), _Object)
 
 
 def _check_tables(document: object, file: str) -> None:

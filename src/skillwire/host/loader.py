@@ -1,7 +1,7 @@
 """The loader: entry → approval → fetch → verification → content for the model (V1–V4, W1, A1–A4, C1).
 
-Functions here raise errors, and ``conversation.py`` turns them into refusals. A file of a server is cached only as a
-``VerifiedFile``, and a cached file is used only if it still has the digest that the approved entry gives.
+Functions here raise errors, and ``conversation.py`` turns them into refusals. A file of a server is cached only as
+a ``VerifiedFile``, and a cached file is used only if it still has the digest that the approved entry gives.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Such a server has no URI for a skill, so this package uses ``named://<name>/SKILL.md``, which is never sent to the
 server. Instructions from ``skills/get`` or ``skills/activate`` cannot be verified. A file can, if the server sends
-its digest in ``_meta``, as servers of this package do (V1, R4). In ``sep-2076`` they also send the URI that the
-skill has in the extension, which works here too.
+its digest in ``_meta``, as servers of this package do (V1, R4).
 """
 
 from __future__ import annotations
@@ -147,11 +146,6 @@ def required_arguments(skill: Mapping[str, Any]) -> list[str]:
     return [name for name in names if _ARGUMENT.fullmatch(name)][: DEFAULT_LIMITS.max_arguments]
 
 
-def _home(entry: SkillEntry) -> str:
-    """The URI of a skill in the extension, if the server sends it."""
-    return as_text(as_object(entry.frontmatter.get("_meta")).get(URI))
-
-
 @dataclass(frozen=True, slots=True)
 class NamedSkill:
     """P2: the result of ``skills/get``: instructions, files and dependencies."""
@@ -168,24 +162,12 @@ class Sep2076Dialect(NamedDialect):
 
     name = "sep-2076"
 
-    def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
-        super().__init__(connection, report)
-        self._homes: dict[str, str] | None = None  # names of listed skills, by their URI in the extension
-
-    async def pages(self) -> AsyncIterator[list[SkillEntry]]:
-        """``skills/list``. It also collects the URIs of the extension."""
-        homes: dict[str, str] = {}
-        async for page in super().pages():
-            homes |= {_home(entry): entry.name for entry in page}
-            yield page
-        self._homes = homes
-
     async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
         """The entry with the files of ``skills/get`` (P4), with ``arguments`` for the skill (P2).
 
         If required arguments are missing, it is the listed entry.
         """
-        name = await self._name_at(uri)
+        name = name_of(uri)
         entry = await self._listed(name)
         if arguments:
             entry = named_entry(dict(entry.frontmatter), limits=self.limits, arguments=arguments)
@@ -194,19 +176,6 @@ class Sep2076Dialect(NamedDialect):
             return entry
         skill = await self.get_named(name, arguments)
         return self._with_files(dict(entry.frontmatter), skill.files, arguments)
-
-    async def _name_at(self, uri: str) -> str:
-        """The name in an internal URI, or of the listed skill with this URI in the extension."""
-        place = requested_root(uri)
-        if place.scheme == SCHEME:
-            return place.path
-        wanted = str(parse_uri(uri))
-        if self._homes is None:
-            async for page in self.pages():
-                for entry in page:
-                    if _home(entry) == wanted:
-                        return entry.name
-        return (self._homes or {}).get(wanted) or name_of(uri)
 
     async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
         """P2: ``skills/get`` with arguments."""
