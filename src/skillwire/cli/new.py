@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from pathlib import Path
@@ -58,6 +57,7 @@ exit codes: 0 made, 2 usage, or the folder exists
 )
 def command(arguments: Arguments, printer: Printer) -> int:
     """Make a skill."""
+    from skillwire.skill.coreyaml import format_text
     from skillwire.skill.frontmatter import is_name, suggest_name
 
     name: str = arguments.name
@@ -70,7 +70,8 @@ def command(arguments: Arguments, printer: Printer) -> int:
     title = name.replace("-", " ").capitalize()
     description = arguments.description or _DESCRIPTION.format(title=title.lower())
     folder: Path = arguments.folder / name
-    text = f"---\nname: {_yaml(name)}\ndescription: {_yaml(description)}\n---\n\n{_BODY.format(title=title)}"
+    fields = f"name: {format_text(name)}\ndescription: {format_text(description)}\n"
+    text = f"---\n{fields}---\n\n{_BODY.format(title=title)}"
     try:
         os.makedirs(folder)
         (folder / "SKILL.md").write_text(text, encoding="utf-8")
@@ -86,11 +87,3 @@ def command(arguments: Arguments, printer: Printer) -> int:
     printer.talk(f"write it, then check it: skillwire check {shlex.quote(str(folder))}")
     printer.talk(f"serve it:                skillwire serve {where} --http auto")
     return Exit.OK
-
-
-def _yaml(text: str) -> str:
-    """Return ``text`` as one YAML value. JSON in double quotes is YAML."""
-    is_plain = text.isascii() and text.isprintable() and text[:1].isalpha() and not text.endswith((":", " "))
-    if is_plain and ": " not in text and " #" not in text and text.lower() not in ("true", "false", "null"):
-        return text
-    return json.dumps(text, ensure_ascii=False)

@@ -12,7 +12,6 @@ Such a server has no URI, no ``SKILL.md`` and no frontmatter for a skill, and it
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from skillwire.client.bounds import as_object, as_size, as_text
 from skillwire.client.dialects.by_name import bounded, name_of
 from skillwire.errors import FormatError
+from skillwire.skill.coreyaml import quote_text
 from skillwire.skill.entry import Partial, Resource, given_arguments, is_digest
 from skillwire.skill.uri import SKILL_MD, fold, format_uri, parse_path, parse_uri
 from skillwire.wire.meta import DIGEST, SIZE, URI
@@ -50,7 +50,7 @@ def relabelled(entry: SkillEntry) -> SkillEntry:
 
 def skill_md_of(entry: SkillEntry, instructions: bytes) -> bytes:
     """The synthesized ``SKILL.md``. Instructions have no frontmatter (P2, M2)."""
-    lines = (f"{key}: {_quoted(str(value))}" for key, value in relabelled(entry).frontmatter.items())
+    lines = (f"{key}: {quote_text(str(value))}" for key, value in relabelled(entry).frontmatter.items())
     return "\n".join(["---", *lines, "---", "", ""]).encode() + instructions
 
 
@@ -142,9 +142,3 @@ def _is_path(text: str) -> bool:
 def _text(text: str) -> str:
     """Replace unpaired surrogates, which JSON allows and UTF-8 does not."""
     return text.encode(errors="replace").decode()
-
-
-def _quoted(value: str) -> str:
-    """A double-quoted YAML scalar: JSON, with every unprintable character escaped."""
-    text = json.dumps(value, ensure_ascii=False)
-    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in text)

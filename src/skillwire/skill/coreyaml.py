@@ -5,11 +5,14 @@ an octal number, ``2026-01-01`` as a date), so the values are built here from th
 level, everything that JSON cannot express or that other programs reject is refused before memory grows: anchors
 and aliases (the "YAML bomb"), tags, keys that are not text, duplicate keys, infinities, and deep nesting.
 
+``format_text`` writes a text that every reader of YAML, also of YAML 1.1, reads as the same text.
+
 This is the only file that imports ``yaml``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -41,6 +44,7 @@ _WORDS: dict[str, Json] = {
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
+_WORDS_OF_OLDER_YAML = frozenset({"yes", "no", "on", "off", "y", "n", "true", "false", "null"})  # in any case
 _NUMBER_START = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _OCTAL = re.compile(r"0o[0-7]+\Z")
@@ -296,3 +300,17 @@ def _syntax_error(error: YAMLError, text: str, first_line: int) -> FormatError:
     return FormatError(
         "yaml-invalid", f"the frontmatter is not valid YAML: {problem}", hint, line=line, column=column
     )
+
+
+def format_text(text: str) -> str:
+    """``text`` as a YAML value, in quotes if it could mean something else."""
+    is_plain = text.isascii() and text.isprintable() and text[:1].isalpha() and not text.endswith((":", " "))
+    if is_plain and ": " not in text and " #" not in text and text.lower() not in _WORDS_OF_OLDER_YAML:
+        return text
+    return quote_text(text)
+
+
+def quote_text(text: str) -> str:
+    """``text`` as a double-quoted YAML value: JSON, with every unprintable character escaped."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)

@@ -11,11 +11,11 @@ field is unchanged.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.errors import FormatError
+from skillwire.skill.coreyaml import format_text, quote_text
 from skillwire.skill.frontmatter import find_frontmatter, is_name, parse_skill_md
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def repair_skill_md(data: bytes, directory: str) -> tuple[bytes, list[str]]:
     except (FormatError, UnicodeDecodeError):
         return data, []
     if is_name(directory) and fields.get("name") != directory:
-        named = _with_field(lines, "name", _scalar(directory))
+        named = _with_field(lines, "name", format_text(directory))
         lines = attempt(lines, named, "name", directory, f"name is {directory!r} now, as the folder")
     tools: Any = fields.get("allowed-tools")
     if isinstance(tools, list) and tools and all(isinstance(each, str) and each.strip() for each in tools):  # pyright: ignore[reportUnknownVariableType]
         text = " ".join(map(str.strip, cast("list[str]", tools)))
-        one = _with_field(lines, "allowed-tools", _scalar(text))
+        one = _with_field(lines, "allowed-tools", format_text(text))
         lines = attempt(lines, one, "allowed-tools", text, "allowed-tools is one line now")
     metadata = cast("dict[str, Any]", fields["metadata"]) if isinstance(fields.get("metadata"), dict) else {}
     if any(isinstance(value, (bool, int, float)) for value in metadata.values()):
@@ -87,7 +87,7 @@ def _quote_invalid(lines: list[str], fields_of: Callable[[list[str]], object], c
             match = _FIELD.match(lines[at]) if 0 <= at < len(lines) else None
             if error.reference != "yaml-invalid" or match is None or match[2].startswith(_QUOTED):
                 raise
-            lines[at] = f"{match[1]}: {json.dumps(match[2], ensure_ascii=False)}{match[3]}"
+            lines[at] = f"{match[1]}: {quote_text(match[2])}{match[3]}"
             changes.append(f"the value of {match[1]} is quoted now")
         else:
             break
@@ -128,15 +128,6 @@ def _with_quoted_metadata(
         match = _INNER.match(lines[number])
         key = match[1].strip().removesuffix(":") if match else ""
         if match and isinstance(texts.get(key), (bool, int, float)) and " #" not in match[2]:
-            repaired[number] = f"{match[1]} {json.dumps(match[2], ensure_ascii=False)}{match[3]}"
+            repaired[number] = f"{match[1]} {quote_text(match[2])}{match[3]}"
             texts[key] = match[2]
     return (repaired if repaired != lines else None), texts
-
-
-def _scalar(text: str) -> str:
-    """Return ``text`` as a YAML value, in quotes if it could mean something else."""
-    return text if re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", text) and not _is_word(text) else json.dumps(text)
-
-
-def _is_word(text: str) -> bool:
-    return text.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")

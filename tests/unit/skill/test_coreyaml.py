@@ -9,10 +9,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.skill.coreyaml import Position, YamlDocument, parse_yaml_mapping
+from skillwire.skill.coreyaml import Position, YamlDocument, format_text, parse_yaml_mapping
 
 if TYPE_CHECKING:
     from skillwire.skill import Json
@@ -102,6 +103,30 @@ def test_what_is_quoted_or_a_block_is_text(quoted: str) -> None:
     """Only plain scalars have a type."""
     for text in ("true", "12", "~", "", ".inf", "1e999", "- a", "a: b", "&a", "!t"):
         assert read("a: " + quoted.format(text) + "\n") == {"a": text}
+
+
+@rule("F4")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Read Bash(git:*)",
+        "Use it: now",
+        "a #b",
+        "no",
+        "Off",
+        "2026-01-01",
+        "1_000",
+        "-",
+        "",
+        " a",
+        "a:",
+        "é",
+        "a\x85b",
+    ],
+)
+def test_a_text_that_is_written_is_read_as_the_same_text(text: str) -> None:
+    """By readers of YAML 1.1 too, which have more words and numbers."""
+    assert read(f"a: {format_text(text)}\n") == yaml.safe_load(f"a: {format_text(text)}\n") == {"a": text}
 
 
 @rule("F4")

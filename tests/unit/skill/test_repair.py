@@ -31,7 +31,7 @@ def repaired(fields: str, folder: str = "refunds") -> tuple[str, int]:
         ),
         pytest.param(
             "name: refunds\nallowed-tools:\n  - Read\n  - Bash(git:*)\ndescription: d\n",
-            'name: refunds\nallowed-tools: "Read Bash(git:*)"\ndescription: d\n',
+            "name: refunds\nallowed-tools: Read Bash(git:*)\ndescription: d\n",
             id="tools",
         ),
         pytest.param(
