@@ -30,6 +30,7 @@ def test_pictures_of_the_catalog(page: Page, picture: Picture, request: pytest.F
     page.set_viewport_size(SIZE)
     with serving(EXAMPLES, port=8000 if request.config.getoption("--pictures") else 0) as address:
         page.goto(address)
+        expect(page.locator("#results")).not_to_contain_text("not searched")  # in the background
         picture(page, "catalog")
         page.get_by_role("searchbox").fill("chargeback")
         expect(page.locator("#results [data-row]")).to_have_count(1)

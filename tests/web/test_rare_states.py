@@ -141,7 +141,14 @@ def test_a_skill_whose_server_is_away_behind_a_gateway(page: Page, watch: Watch,
     with started("serve", str(EXAMPLES), "--http", "0") as server:
         config = tmp_path / "servers.json"
         config.write_text(
-            json.dumps({"mcpServers": {"acme": {"type": "http", "url": f"{address_of(server)}/mcp"}}})
+            json.dumps(
+                {
+                    "mcpServers": {
+                        "acme": {"type": "http", "url": f"{address_of(server)}/mcp"},
+                        "gone": {"type": "http", "url": "http://127.0.0.1:1/mcp"},
+                    }
+                }
+            )
         )
         policy = tmp_path / "gateway.toml"
         policy.write_text('mode = "observe"\n')
@@ -159,6 +166,10 @@ def test_a_skill_whose_server_is_away_behind_a_gateway(page: Page, watch: Watch,
             address = address_of(gateway)
             page.goto(address)
             expect(page.locator("#results [data-row]")).to_have_count(7)
+            expect(page.get_by_role("list", name="Upstreams")).to_contain_text("unreachable")
+            examine(page, "gateway-home")
+            page.goto(f"{address}/skill/acme/csv-profile")
+            examine(page, "gateway-skill")
             server.popen.terminate()
             server.popen.wait()
             page.goto(f"{address}/file/acme/csv-profile/references/output.md")
