@@ -15,7 +15,7 @@ from hashlib import blake2b
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
-from skillwire.catalog.contract import DirectoryChild, Page
+from skillwire.catalog.contract import DirectoryChild, Page, no_directory
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import format_uri, parse_uri
@@ -140,6 +140,15 @@ def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]
             folder = format_uri(f"{place.path}/{name}", place.scheme)
             children.setdefault(name, DirectoryChild(folder, name, is_directory=True))
     return children
+
+
+def page_of_directory(entry: SkillEntry, uri: str, cursor: str | None, limit: int) -> Page[DirectoryChild]:
+    """One page of the directory at ``uri``, according to the files of ``entry``."""
+    place = parse_uri(uri)
+    children = children_in(entry, place)
+    if not children:
+        raise no_directory(uri)
+    return page_of(f"directory {place.path}", sorted(children), children.__getitem__, cursor, limit)
 
 
 def clamp_limit(limit: int) -> int:

@@ -36,7 +36,7 @@ from skillwire.catalog.contract import (
     no_file,
     no_skill,
 )
-from skillwire.catalog.cursor import beginning_with, children_in, page_of
+from skillwire.catalog.cursor import beginning_with, page_of, page_of_directory
 from skillwire.errors import (
     FormatError,
     NotFoundError,
@@ -338,8 +338,7 @@ class ApprovalGate(Catalog):
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
         """One page of a directory of an admitted skill."""
-        place = parse_uri(uri)
-        entry, is_known = await self._around(place)
+        entry, is_known = await self._around(parse_uri(uri))
         if entry is None and (is_known or self.admission.needs_approval):
             raise no_directory(uri)
         if entry is None or not self.admission.needs_approval:
@@ -347,10 +346,7 @@ class ApprovalGate(Catalog):
                 return await self.inner.read_directory(uri, cursor, limit)
             except NotFoundError as error:
                 raise no_directory(uri) from error
-        children = children_in(entry, place)
-        if not children:
-            raise no_directory(uri)
-        return page_of(f"directory {place.path}", sorted(children), children.__getitem__, cursor, limit)
+        return page_of_directory(entry, uri, cursor, limit)
 
     def changes(self) -> ChangeStream:
         """Changes of the admitted skills, while ``follow`` runs."""

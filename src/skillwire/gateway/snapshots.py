@@ -38,10 +38,9 @@ from skillwire.catalog.contract import (
     Page,
     SkillFile,
     WrapperCatalog,
-    no_directory,
     no_file,
 )
-from skillwire.catalog.cursor import children_in, page_of
+from skillwire.catalog.cursor import page_of_directory
 from skillwire.errors import (
     FormatError,
     LimitError,
@@ -164,14 +163,10 @@ class MaterializedCatalog(WrapperCatalog):
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
         """One page of a directory, from the snapshot if there is one."""
-        place = parse_uri(uri)
-        snapshot = await self._around(place)
+        snapshot = await self._around(parse_uri(uri))
         if snapshot is None:
             return await self.inner.read_directory(uri, cursor, limit)
-        children = children_in(snapshot.entry, place)
-        if not children:
-            raise no_directory(uri)
-        return page_of(f"directory {place.path}", sorted(children), children.__getitem__, cursor, limit)
+        return page_of_directory(snapshot.entry, uri, cursor, limit)
 
     def changes(self) -> ChangeStream:
         """Changes of the source and of the snapshots."""
