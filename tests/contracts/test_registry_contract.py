@@ -820,10 +820,23 @@ async def test_a_version_in_quarantine_needs_a_review_in_every_namespace(build: 
     moved = await store.move_channel(by(BEN), "acme/refunds", "beta", "1.0.1")
     assert (moved.moved, moved.waits is None) == (False, False)  # no other channel is a way around
     assert await store.release(EVE, pin) is None
-    first, _ = await store.reviews(RITA)
+    [first] = [each for each in await store.reviews(RITA) if each.channel == "stable"]
     await store.decide(by(RITA), first.number, "approved", digest=first.digest)
     assert await stable(store, who=EVE) == "1.0.1"
     assert (await store.move_channel(by(BEN), "acme/refunds", "canary", "1.0.1")).moved  # it is approved now
+
+
+async def test_the_numbers_of_reviews_and_publishers_do_not_count_changes(build: RegistryBuilder) -> None:
+    """A counter of all namespaces would tell what happens in those that a caller may not read."""
+    store = build.store
+    await store.change_namespace(by(ADA), Namespace("acme", reviewed=True))
+    for name in ("refunds", "returns"):
+        await build.publish(f"acme/{name}", "1.0.0")
+    first, second = [each.number for each in await store.reviews(RITA)]
+    publisher = TrustedPublisher(0, "acme", "https://ci.example", {"repository_id": "7"})
+    clock = await store.clock()
+    assert min(first, second, await store.trust(by(ADA), publisher)) > 1_000 + clock
+    assert abs(first - second) != 1
 
 
 async def test_publishers_list_all_skills_of_a_namespace(build: RegistryBuilder) -> None:
@@ -1099,7 +1112,7 @@ async def test_a_trusted_publisher_has_its_role_until_it_is_removed(build: Regis
     await store.distrust(by(ADA), "acme", number)
     assert await store.trusted("https://ci.example") == []
     assert await store.actions(ci, "acme") == frozenset()
-    assert await store.trust(by(ADA), publisher) > number
+    assert await store.trust(by(ADA), publisher) != number
     await refused(FormatError, "publisher-invalid", store.trust(by(ADA), replace(publisher, claims={})))
     await refused(FormatError, "role-invalid", store.trust(by(ADA), replace(publisher, role="owner")))
 

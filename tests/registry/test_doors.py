@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
-from anyio import fail_after
+from anyio import connect_tcp, fail_after
 from mcp.shared.exceptions import MCPError
 
 from registry.stage import publish, refunds, running_registry
@@ -414,3 +415,32 @@ async def test_at_no_door_is_there_a_trace_of_a_private_namespace(mode: str, who
             await running.namespace("hidden")
             await publish(ada, "hidden/refunds", refunds())
         assert await _everything(running, token, mode) == before
+
+
+@rule("Z6")
+async def test_the_body_of_a_stranger_is_not_read() -> None:
+    """A change needs a token. Without one the response comes before the body was sent."""
+    async with running_registry() as running:
+        await running.namespace("acme", public=True)
+        place = urlsplit(running.url)
+        for method, path in [
+            ("POST", "/v1/namespaces/acme/blobs/missing"),
+            ("PUT", "/v1/namespaces/hidden"),
+            ("POST", "/v1/skills/acme/refunds/-/versions"),
+            ("PUT", f"/v1/namespaces/acme/blobs/{digest_of(b'')}"),
+        ]:
+            async with await connect_tcp(place.hostname or "", place.port or 0) as stream:
+                head = f"{method} {path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 4000000\r\n\r\n"
+                await stream.send(head.encode())
+                with fail_after(10):
+                    assert (await stream.receive()).split(b" ")[1] == b"401"
+
+
+@rule("B1")
+async def test_a_body_with_too_many_values_is_not_decoded() -> None:
+    async with running_registry() as running:
+        await running.namespace("acme", roles={"user:ben": "publisher"})
+        async with running.raw(await running.token("user:ben")) as web:
+            body = b'{"digests": [' + b"[]," * 300_000 + b"[]]}"
+            refused = await web.post("/v1/namespaces/acme/blobs/missing", content=body)
+        assert (refused.status_code, refused.json()["error"]["reference"]) == (413, "too-many-values")

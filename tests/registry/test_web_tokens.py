@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -120,3 +122,18 @@ def test_two_issuers_need_labels_and_a_settings_file_is_checked(tmp_path: Path) 
         file.write_text(text)
         with pytest.raises(FormatError):
             read_settings(file)
+
+
+@rule("Z6", "Z7")
+async def test_a_token_that_is_nested_too_deeply_is_unknown(settings: RegistrySettings) -> None:
+    """Its header and its claims are JSON of a stranger."""
+
+    def part(data: bytes) -> str:
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    claims = part(json.dumps({"iss": PEOPLE, "aud": AUDIENCE, "sub": "ada"}).encode())
+    deep = part(b"[" * 5_000)
+    async with running_registry(settings) as running:
+        for header, payload in ((deep, claims), (part(b'{"alg": "RS256"}'), deep)):
+            async with running.raw(f"{header}.{payload}.x") as web:
+                assert (await web.get("/v1/whoami")).status_code == 401

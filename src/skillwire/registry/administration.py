@@ -235,7 +235,7 @@ def remove_expired(session: Session, now: float) -> int:
 
 
 def trust(session: Session, actor: Actor, publisher: TrustedPublisher) -> int:
-    """Add a trusted publisher; its number, which no other one ever gets."""
+    """Add a trusted publisher; its number."""
     require(session, actor, publisher.namespace, "manage")
     if not publisher.claims:
         raise FormatError(
@@ -247,7 +247,8 @@ def trust(session: Session, actor: Actor, publisher: TrustedPublisher) -> int:
         raise FormatError("role-invalid", f"a program cannot be {publisher.role!r:.40}", "use publisher")
     key, claims = f"{publisher.namespace}/", dict(publisher.claims)
     facts: dict[str, Any] = {"issuer": publisher.issuer, "claims": claims, "role": publisher.role}
-    number = changes.record(session, actor, "publisher-trusted", publisher.namespace, **facts)
+    number = changes.new_number(session, "publisher")
+    changes.record(session, actor, "publisher-trusted", publisher.namespace, publisher=number, **facts)
     session.run(
         "INSERT INTO publisher (number, key, issuer, claims, role) VALUES (?, ?, ?, ?, ?)",
         number,

@@ -6,6 +6,7 @@ become visible in the order of their numbers.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from skillwire.registry import records
@@ -60,6 +61,17 @@ def before(session: Session, key: str | None, number: int | None, limit: int) ->
         f"SELECT {records.CHANGE_COLUMNS} FROM change WHERE {where} ORDER BY number DESC LIMIT ?", *values, limit
     )
     return [records.change_from_row(*row) for row in found]
+
+
+def new_number(session: Session, table: str) -> int:
+    """A number for a row that its callers name by it.
+
+    It is random: numbers in turn would tell how much happens in namespaces that a caller may not read.
+    """
+    while True:
+        number = 100_000_000 + secrets.randbelow(900_000_000)
+        if session.row(f"SELECT 1 FROM {table} WHERE number = ?", number) is None:
+            return number
 
 
 def tick(session: Session) -> int:

@@ -125,9 +125,9 @@ def publish(session: Session, actor: Actor, draft: Draft) -> Published:
         changes.record(session, actor, "published", path, line.version, moved=False, **facts)
         return Published("created", line.version, moved=False, note=note)
     if reviewed:
-        asked_for = changes.record(session, actor, "published", path, line.version, moved=False, **facts)
-        _ask(session, actor, skill, channel, line, asked_for)
-        return Published("created", line.version, moved=False, waits=asked_for, note=_WAITS)
+        review = _ask(session, actor, skill, channel, line)
+        changes.record(session, actor, "published", path, line.version, moved=False, review=review, **facts)
+        return Published("created", line.version, moved=False, waits=review, note=_WAITS)
     _point(session, skill, channel, line)
     refresh(session, skill.id)
     changes.record(session, actor, "published", path, line.version, moved=True, **facts)
@@ -155,9 +155,9 @@ def move_channel(session: Session, actor: Actor, path: str, channel: str, versio
     if _is_reviewed(session, skill.key) or not line.approved:
         waiting = _waiting(session, skill, channel, line)
         if waiting is None:
-            facts: dict[str, Any] = {"channel": channel, "before": before}
-            waiting = changes.record(session, actor, "review-requested", path, line.version, **facts)
-            _ask(session, actor, skill, channel, line, waiting)
+            waiting = _ask(session, actor, skill, channel, line)
+            facts: dict[str, Any] = {"channel": channel, "before": before, "review": waiting}
+            changes.record(session, actor, "review-requested", path, line.version, **facts)
         return Published("unchanged", line.version, moved=False, waits=waiting, note=_WAITS)
     _point(session, skill, channel, line)
     refresh(session, skill.id)
@@ -239,7 +239,7 @@ def reviews(session: Session, who: Identity, namespace: str | None) -> list[Revi
         " JOIN version v ON v.id = r.version_id"
         " LEFT JOIN channel c ON c.skill_id = r.skill_id AND c.name = r.channel"
         f" LEFT JOIN version w ON w.id = c.version_id WHERE r.state = 'open' AND {seen.sql} AND {works.sql}"
-        f" {'' if namespace is None else 'AND n.key = ?'} ORDER BY r.number",
+        f" {'' if namespace is None else 'AND n.key = ?'} ORDER BY r.asked_at, s.path, r.channel",
         *seen.values,
         *works.values,
         *([] if namespace is None else [f"{namespace}/"]),
@@ -516,8 +516,9 @@ def _newest(lines: Iterable[_Line]) -> _Line | None:
     return max(lines, key=lambda line: line.number, default=None)
 
 
-def _ask(session: Session, actor: Actor, skill: _Skill, channel: str, line: _Line, number: int) -> None:
-    """Ask for a review. It replaces an open one of the same channel."""
+def _ask(session: Session, actor: Actor, skill: _Skill, channel: str, line: _Line) -> int:
+    """Ask for a review, which replaces an open one of the same channel; its number."""
+    number = changes.new_number(session, "review")
     _close_reviews(session, "skill_id = ? AND channel = ?", skill.id, channel)
     session.run(
         "INSERT INTO review (number, key, skill_id, channel, version_id, asked_by, askers, asked_at, state)"
@@ -531,6 +532,7 @@ def _ask(session: Session, actor: Actor, skill: _Skill, channel: str, line: _Lin
         records.names_to_json(actor.identity.persons),
         actor.at,
     )
+    return number
 
 
 def _waiting(session: Session, skill: _Skill, channel: str, line: _Line) -> int | None:

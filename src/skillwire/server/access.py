@@ -27,7 +27,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from mcp.server.auth.provider import AccessToken
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 JWT = "jwt:"  # the prefix of the subjects of JSON web tokens
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 _MAX_TOKEN = 16 * 1024
+_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +161,14 @@ class JwtChecker:
 
         self._settings = settings
         self._keys = jwt.PyJWKClient(settings.jwks, timeout=10)
+        # Tokens of strangers wait here for an issuer that does not respond, and not in the threads of all others.
+        self._threads = CapacityLimiter(_THREADS)
 
     async def claims(self, token: str) -> dict[str, Any] | None:
         """The claims of a valid token, or ``None``. ``sub`` is text."""
         if len(token) > _MAX_TOKEN or token.count(".") != 2:
             return None
-        claims = await to_thread.run_sync(self._checked, token)
+        claims = await to_thread.run_sync(self._checked, token, limiter=self._threads)
         return claims if claims is not None and isinstance(claims.get("sub"), str) else None
 
     def _checked(self, token: str) -> dict[str, Any] | None:
@@ -181,7 +184,7 @@ class JwtChecker:
                 audience=self._settings.audience,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, RecursionError):  # the header of the token is JSON of a stranger
             return None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from skillwire.errors import ApprovalError, FormatError
+from skillwire.errors import FormatError
 from skillwire.registry import documents as docs
-from skillwire.registry.api.call import MOST_LINES, Call, Operation, OperationResult
+from skillwire.registry.api.call import MOST_LINES, Call, Operation, OperationResult, demand_caller
 from skillwire.registry.contract import TokenInfo
 from skillwire.registry.identity import TOKEN_PREFIX, parse_subject
 from skillwire.server.access import digest_token
@@ -34,13 +34,12 @@ async def whoami(call: Call) -> OperationResult:
 
 async def tokens(call: Call) -> OperationResult:
     """The caller's tokens."""
-    _demand_caller(call)
+    demand_caller()
     return {"tokens": [docs.token_json(each) for each in await call.store.tokens(call.actor)]}
 
 
 async def make_token(call: Call) -> OperationResult:
     """Make a token; its secret is shown once."""
-    _demand_caller(call)
     body: docs.TokenBody = call.body
     secret, info = new_token(call.actor, body)
     await call.store.put_token(call.actor, info, digest_token(secret))
@@ -49,7 +48,6 @@ async def make_token(call: Call) -> OperationResult:
 
 async def revoke_token(call: Call) -> OperationResult:
     """Revoke a token."""
-    _demand_caller(call)
     await call.store.revoke_token(call.actor, call.at("id"))
     return {"id": call.at("id")}
 
@@ -85,13 +83,6 @@ def new_token(actor: Actor, body: docs.TokenBody) -> tuple[str, TokenInfo]:
         is_admin=body.admin,
     )
     return secret, info
-
-
-def _demand_caller(call: Call) -> None:
-    if not call.actor.identity.principals:
-        raise ApprovalError(
-            "registry-login-missing", "this needs a token", "sign in: skillwire registry login URL"
-        )
 
 
 OPERATIONS: Final[Sequence[Operation]] = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, Response
 
+from skillwire.client.bounds import parse_json
 from skillwire.errors import (
     ApprovalError,
     ConflictError,
@@ -19,7 +19,7 @@ from skillwire.errors import (
     StoreError,
     VerificationError,
 )
-from skillwire.limits import MIB
+from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.registry.identity import current_identity, error_body
 
 if TYPE_CHECKING:
@@ -104,14 +104,22 @@ async def read_body(request: Request, kind: type[BaseModel] | type[bytes] | None
         return None
     data = await read_bytes(request, LARGEST_BODY)
     try:
-        return kind.model_validate(json.loads(data or b"{}"))
+        return kind.model_validate(parse_json(data or b"{}", "the body", DEFAULT_LIMITS))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the body"
         message = f"{place:.200}: {first['msg']:.300}"
-    except (ValueError, RecursionError):
+    except ValueError:
         message = "it is not JSON"
     raise FormatError("body-invalid", f"the body is invalid: {message}", f"see {API_PATH}/openapi.json")
+
+
+def demand_caller() -> None:
+    """Refuse a request without a token."""
+    if not current_identity().principals:
+        raise ApprovalError(
+            "registry-login-missing", "this needs a token", "sign in: skillwire registry login URL"
+        )
 
 
 def failure(error: SkillwireError) -> JSONResponse:

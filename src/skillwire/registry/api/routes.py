@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.registry.api import accounts, namespaces, skills
-from skillwire.registry.api.call import API_PATH, SAFE, Call, failure, read_body
+from skillwire.registry.api.call import API_PATH, SAFE, Call, demand_caller, failure, read_body
 from skillwire.registry.api.openapi import openapi
 from skillwire.registry.identity import current_identity
 from skillwire.registry.model import Actor
@@ -87,6 +87,8 @@ class RegistryApi:
             client = request.client.host if request.client else "unknown"
             actor = Actor(current_identity(), client, time.time())
             try:
+                if operation.method != "GET":
+                    demand_caller()  # before its body is read: to strangers a request is cheap (Z6)
                 call = Call(
                     self._store, self._identities, request, actor, await read_body(request, operation.body)
                 )
