@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,25 @@ def test_a_picture_is_shown_and_other_files_are_downloaded(page: Page, catalog: 
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert download.value.path().read_bytes() == (EXAMPLES / "brand-slides/deck.md").read_bytes()
+
+
+def test_a_file_is_wrapped_and_a_skill_is_downloaded_with_its_digest(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/file/csv-profile/scripts/profile_csv.py")
+    wrap = page.get_by_role("button", name="Wrap lines")
+    wrap.click()
+    expect(wrap).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#source.wrapped")).to_be_visible()
+    page.get_by_role("complementary").get_by_role("link", name="output.md").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("references/output.md")
+    page.goto(f"{catalog}/skill/csv-profile?tab=install")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as zip").click()
+    digest = hashlib.sha256(download.value.path().read_bytes()).hexdigest()
+    expect(page.get_by_role("region", name="Download")).to_contain_text(f"sha256:{digest}")
+    for title, scheme in (("Cursor", "cursor://"), ("VS Code", "vscode:")):
+        page.get_by_role("region", name="Or connect").get_by_text(title, exact=True).click()
+        link = page.get_by_role("link", name=f"Add to {title}")
+        expect(link).to_have_attribute("href", re.compile(re.escape(scheme)))
 
 
 def test_links_in_a_skill_lead_to_its_files(page: Page, catalog: str) -> None:
@@ -277,12 +297,14 @@ def test_a_token_opens_what_it_may_see_and_nothing_more(page: Page, watch: Watch
     token = issue_token(tmp_path / "access.toml", "billing-agents", "acme/billing")
     with serving(EXAMPLES, "--access", str(tmp_path / "access.toml")) as address:
         page.goto(f"{address}/skill/acme/billing/refunds")
+        expect(page.get_by_label("Token")).to_be_focused()
         page.get_by_label("Token").fill("something else")
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("alert")).to_contain_text("Token not recognised")
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
+        expect(page.get_by_text("signed in as billing-agents")).to_be_visible()
         assert page.url == f"{address}/skill/acme/billing/refunds"
         assert token not in page.content()
         assert page.evaluate("document.cookie") == ""

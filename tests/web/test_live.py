@@ -122,6 +122,37 @@ def test_a_question_about_a_skill_that_the_desk_does_not_know_is_answered_by_its
             assert loading.popen.returncode == code
 
 
+def test_the_next_question_follows_the_answer(at_desk: Page, desk: Desk) -> None:
+    with desk.asking("library"), desk.asking("csv-profile"), desk.asking("library", label="elsewhere"):
+        expect(waiting(at_desk).locator("[data-row]")).to_have_count(3)
+        waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?").click()
+        approve(at_desk)
+        at_desk.get_by_role("link", name="Next question").click()
+        at_desk.goto(f"{desk.base}/")
+        waiting(at_desk).get_by_role("link", name="library from elsewhere").click()
+        at_desk.get_by_role("button", name="Decline").click()
+        expect(at_desk.get_by_role("heading", level=1)).to_contain_text("csv-profile")
+
+
+# Notes what the browser would show; a browser without a window shows nothing, and no page of it is ever hidden.
+NOTED = """
+window.noted = [];
+window.Notification = class { constructor(title, options) { window.noted.push(options.body); } };
+window.Notification.permission = "granted";
+Object.defineProperty(document, "hidden", {get: () => Boolean(window.isAway)});
+"""
+
+
+def test_a_hidden_page_tells_of_a_question_with_a_notification(at_desk: Page, desk: Desk) -> None:
+    at_desk.add_init_script(NOTED)
+    at_desk.goto(f"{desk.base}/log")
+    expect(at_desk.get_by_role("heading", level=1)).to_have_text("Log")
+    at_desk.evaluate("window.isAway = true")
+    with desk.asking("library"):
+        expect(at_desk).to_have_title("(1) Log · skillwire")
+        assert at_desk.evaluate("window.noted") == ["1 waiting for your answer"]
+
+
 def test_who_stops_waiting_is_gone_from_the_desk(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library"):
         expect(waiting(at_desk).get_by_role("link", name="Allow the model to read library")).to_be_visible()
