@@ -17,7 +17,7 @@ from host.stage import make_dynamic, rotate
 from rules import rule
 from skillwire.gateway import approval_queue
 from skillwire.gateway.approval_queue import QUESTION_SECONDS
-from skillwire.host.approvals import Answer
+from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.host.desk import give_answer
 from trees import skill_md
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interaction.conftest import Wire
-    from skillwire.gateway.approval_queue import RequestedSkill
     from skillwire.gateway.gateway import Gateway
     from skillwire.store.records import Question
 
@@ -49,10 +48,10 @@ async def refused(wire: Wire, uri: str = NOTES) -> str:
     return caught.value.message
 
 
-def listen(gateway: Gateway) -> list[RequestedSkill]:
+def listen(gateway: Gateway) -> list[ApprovalRequest]:
     """Collect the skills that are added to the queue instead of adding them."""
-    noted: list[RequestedSkill] = []
-    gateway.queue.add = noted.append  # type: ignore[method-assign]
+    noted: list[ApprovalRequest] = []
+    gateway.queue.add = lambda request, requester: noted.append(request)  # type: ignore[method-assign]
     return noted
 
 
@@ -180,9 +179,9 @@ async def test_only_so_many_skills_are_asked_about(state: Path, monkeypatch: pyt
         tried = anyio.Event()
         renewed = gateway.queue._renew
 
-        async def trying(key: tuple[str, str], wish: RequestedSkill) -> bool:
+        async def trying(key: tuple[str, str], content: str) -> bool:
             tried.set()
-            return await renewed(key, wish)
+            return await renewed(key, content)
 
         gateway.queue._renew = trying  # type: ignore[method-assign]
         await refused(wire, "skill://acme/three/SKILL.md")

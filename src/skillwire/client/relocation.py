@@ -16,7 +16,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skillwire.client.bounds import as_object, as_size, as_text
+from skillwire.client.bounds import as_object, as_size, as_text, as_uri
 from skillwire.client.dialects.by_name import bounded, name_of
 from skillwire.errors import FormatError
 from skillwire.skill.coreyaml import quote_text
@@ -41,11 +41,11 @@ def relabelled(entry: SkillEntry) -> SkillEntry:
     if not _is_by_name(entry):
         return entry
     fields = {"name": entry.folder_name, "description": _text(entry.description)}
-    promised = _promised(entry)[:1]
-    others = tuple(file for file in entry.files if file.uri != entry.uri)
-    own = tuple(file for file in entry.files if file.uri == entry.uri)  # added by an earlier call
-    files = (*(promised or own), *others)
-    return replace(entry, frontmatter=fields, resources=Partial(files, arguments=entry.arguments))
+    files = [file for file in entry.files if file.uri != entry.uri]
+    skill_md = _real_skill_md(entry) or entry.resource(entry.uri)  # an earlier call may have added it
+    if skill_md is not None:
+        files.insert(0, skill_md._replace(uri=entry.uri))
+    return replace(entry, frontmatter=fields, resources=Partial(tuple(files), arguments=entry.arguments))
 
 
 def skill_md_of(entry: SkillEntry, instructions: bytes) -> bytes:
@@ -73,8 +73,9 @@ class Relocation:
             uri = format_uri(f"{root.path}/{path}", root.scheme)
             places[parse_uri(uri)] = file.uri
             files.append(file._replace(uri=uri, path=path))
-        for promised in _promised(entry)[1:]:
-            places[parse_uri(entry.uri)] = promised.uri
+        skill_md = _real_skill_md(entry)
+        if skill_md is not None:
+            places[parse_uri(entry.uri)] = skill_md.uri
         self._places[entry.uri] = places
         self._places.move_to_end(entry.uri)
         while len(self._places) > _MAX_SKILLS:
@@ -105,20 +106,16 @@ def _is_by_name(entry: SkillEntry) -> bool:
     return entry.is_named and not entry.is_complete and not entry.is_dynamic
 
 
-def _promised(entry: SkillEntry) -> tuple[Resource, ...]:
-    """The real ``SKILL.md``, if a server of this package sent its digest: under our URI, and under the server's.
+def _real_skill_md(entry: SkillEntry) -> Resource | None:
+    """The real ``SKILL.md`` under the server's URI, if a server of this package sent its digest.
 
-    Empty for a skill with arguments, whose instructions contain their values.
+    None for a skill with arguments, whose instructions contain their values.
     """
     meta = as_object(entry.frontmatter.get("_meta"))
-    home, digest, size = as_text(meta.get(URI)), meta.get(DIGEST), as_size(meta.get(SIZE))
-    if not is_digest(digest) or entry.frontmatter.get("arguments"):
-        return ()
-    try:
-        parse_uri(home)
-    except FormatError:
-        return ()
-    return Resource(entry.uri, digest, size), Resource(home, digest, size)
+    uri, digest = as_text(meta.get(URI)), meta.get(DIGEST)
+    if as_uri(uri) is None or not is_digest(digest) or entry.frontmatter.get("arguments"):
+        return None
+    return Resource(uri, digest, as_size(meta.get(SIZE)))
 
 
 def _paths(entry: SkillEntry, uri: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS
 
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError
-from skillwire.gateway.approval_queue import RequestedSkill, content_name
+from skillwire.gateway.approval_queue import content_name
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.dialect import is_modern
 from skillwire.server.sdk_compat import connection_of
@@ -149,15 +149,9 @@ class Elicitation:
                 return await call_next(ctx)
             skill = still_waiting
         if is_askable and not (can_show_form and self._declined.has(skill.key)):
-            self._gateway.queue.add(
-                RequestedSkill(
-                    skill.upstream.label,
-                    skill.entry,
-                    skill.content,
-                    skill.requester_name,
-                    skill.upstream.address,
-                )
-            )
+            upstream = skill.upstream
+            request = ApprovalRequest("load", upstream.label, skill.entry, address=upstream.address)
+            self._gateway.queue.add(request, skill.requester_name)
         admission = skill.upstream.gate.admission
         message, hint = admission.waiting_message(skill.entry), admission.approval_hint(skill.entry)
         return _approval_missing(ctx, failed, message, hint)
