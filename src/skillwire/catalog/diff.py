@@ -1,7 +1,6 @@
 """The differences between two catalogs: by skill, by file, by line.
 
-Skills are matched by path, files are compared by digest. Only files that differ are read, and only for a text
-diff.
+Skills are matched by path, files are compared by digest. Only files that differ are read.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class SkillDifference:
         return asdict(self)
 
 
-async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> AsyncIterator[SkillDifference]:
+async def differences(old: Catalog, new: Catalog) -> AsyncIterator[SkillDifference]:
     """Every skill that differs, in the order of paths."""
     before = {entry.path: entry async for entry in old.entries()}
     after = {entry.path: entry async for entry in new.entries()}
@@ -61,8 +60,9 @@ async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> 
             if file_kind != "changed":
                 files.append(FileDifference(inside, file_kind))
             elif ours[inside].digest != theirs[inside].digest or ours[inside].digest is None:
-                pair = (ours[inside], theirs[inside])
-                files += [file async for file in _file_difference(old, new, *pair, with_text=with_text)]
+                difference = await _file_difference(old, new, ours[inside], theirs[inside])
+                if difference is not None:
+                    files.append(difference)
         if files or before[path].frontmatter != after[path].frontmatter:
             yield SkillDifference(path, "changed", tuple(files))
 
@@ -91,24 +91,16 @@ def _kinds(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[tup
         yield key, "changed" if key in old and key in new else "gone" if key in old else "new"
 
 
-async def _file_difference(
-    old: Catalog, new: Catalog, one: Resource, other: Resource, *, with_text: bool
-) -> AsyncIterator[FileDifference]:
-    """The difference of a file whose digests differ or are unknown; nothing if its bytes are equal."""
-    if not with_text:
-        if None not in (one.digest, other.digest):
-            yield FileDifference(one.path, "changed")
-    elif max(one.size or 0, other.size or 0) > DEFAULT_LIMITS.max_checked_text:
-        yield FileDifference(one.path, "changed", note="too large to compare")
-    else:
-        try:
-            before = (await old.read_file(one.uri)).data
-            after = (await new.read_file(other.uri)).data
-        except SkillwireError as error:
-            yield FileDifference(one.path, "changed", note=f"not read: {error.reference}")
-        else:
-            if before != after:
-                yield _compared(one.path, before, after)
+async def _file_difference(old: Catalog, new: Catalog, one: Resource, other: Resource) -> FileDifference | None:
+    """The difference of a file whose digests differ or are unknown; ``None`` if its bytes are equal."""
+    if max(one.size or 0, other.size or 0) > DEFAULT_LIMITS.max_checked_text:
+        return FileDifference(one.path, "changed", note="too large to compare")
+    try:
+        before = (await old.read_file(one.uri)).data
+        after = (await new.read_file(other.uri)).data
+    except SkillwireError as error:
+        return FileDifference(one.path, "changed", note=f"not read: {error.reference}")
+    return None if before == after else _compared(one.path, before, after)
 
 
 def _compared(path: str, old: bytes, new: bytes) -> FileDifference:

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, TargetPlace, argument, flag, verb
+from skillwire.cli.command import Arguments, Exit, TargetPlace, argument, verb
 from skillwire.cli.printer import Printer, visible
 from skillwire.cli.targets import TARGET_OPTIONS, run_on_targets
 
@@ -25,7 +25,6 @@ _MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow"
     "Compare two places by the paths of skills: show new, removed and changed skills, and a diff of them.",
     argument("old", "OLD", "a TARGET as for 'list', or a listing saved with list --json", type=TargetPlace()),
     argument("new", "NEW", "like OLD", type=TargetPlace()),
-    flag("--no-text", help="show only names, and read no files"),
     *TARGET_OPTIONS,
     targets=2,
     within=partial(run_on_targets, names=("old", "new")),
@@ -37,13 +36,18 @@ _MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow"
 exit codes: 0 no differences, 1 differences, 2 usage, or no response
 """,
 )
-async def command(old: Catalog, new: Catalog, arguments: Arguments, printer: Printer) -> int:
+async def command(
+    old: Catalog,
+    new: Catalog,
+    arguments: Arguments,  # noqa: ARG001 - the form of a verb
+    printer: Printer,
+) -> int:
     """Compare two catalogs."""
     from skillwire.catalog.diff import differences
 
     found: list[SkillDifference] = []
     with printer.progress("Comparing", "skills") as count:
-        async for difference in differences(old, new, with_text=not arguments.no_text):
+        async for difference in differences(old, new):
             found.append(difference)
             count(len(found))
     printer.json({"skills": [difference.to_json() for difference in found]})
