@@ -101,6 +101,11 @@ _DENIED = EngineFailure(
 _MISSING = EngineFailure(
     "store-missing", "does not exist", "create it: createdb NAME, with the name in the address"
 )
+_POOLER = EngineFailure(
+    "store-pooler",
+    "is behind a pooler that refuses settings of a session",
+    "add ?pgbouncer=true to the address, or &pgbouncer=true after other options",
+)
 _CROWDED = EngineFailure("store-busy", "has no free connection", "raise max_connections, or use a pooler")
 _FAILURES: tuple[tuple[type[psycopg.Error], EngineFailure], ...] = (
     (
@@ -132,6 +137,7 @@ _REFUSALS = (
     (("password",), _DENIED),
     (("authentication failed",), _DENIED),
     (("pg_hba.conf",), _DENIED),
+    (("unsupported startup parameter",), _POOLER),
     (("too many",), _CROWDED),
     (("remaining connection slots",), _CROWDED),
 )

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import psycopg
 import pytest
+from anyio.abc import SocketAttribute
 
 from skillwire.errors import StoreError
 from skillwire.registry.schema import SCHEMA as REGISTRY_SCHEMA
@@ -20,6 +21,8 @@ from skillwire.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from anyio.abc import SocketStream
 
     from databases import TestDatabases
     from skillwire.store.database import Schema, Session
@@ -231,6 +234,30 @@ async def test_a_database_that_cannot_be_used_is_told_by_its_reason(postgres_url
         "postgresql://ada:s3%cret@host/skills": "store-address",
     }
     assert {url: (await refusal(url)).reference for url in expected} == expected
+
+
+async def test_a_pooler_that_refuses_settings_is_told_with_the_option_that_helps() -> None:
+    """The answer is that of PgBouncer 1.18."""
+    fields = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0"
+    answer = b"E" + (len(fields) + 4).to_bytes(4) + fields
+
+    async def refuse(client: SocketStream) -> None:
+        async with client:
+            await client.receive()
+            await client.send(answer)
+
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(listener.serve, refuse)
+        port = listener.extra(SocketAttribute.local_port)
+        found = await refusal(
+            f"postgresql://ada:s3cret@127.0.0.1:{port}/skills?sslmode=disable&gssencmode=disable"
+        )
+        assert found.reference == "store-pooler"
+        assert "pgbouncer=true" in found.hint
+        group.cancel_scope.cancel()
 
 
 async def test_tables_of_another_program_are_refused_and_not_touched(postgres_url: str) -> None:
