@@ -114,6 +114,7 @@ bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.gateway
 	$(BIN)/python -m benchmarks.gateway_soak
+	$(BIN)/python -m benchmarks.registry
 
 bench-peers: .venv/dev  ## ours beside other projects' servers and beside floors (half an hour; npm for some)
 	$(BIN)/python -m benchmarks.peers
