@@ -60,9 +60,6 @@ class Dependencies(NamedTuple):
     prompts: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return any(self[:])
-
 
 @dataclass(frozen=True, slots=True)
 class Declared:

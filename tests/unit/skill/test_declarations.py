@@ -66,7 +66,7 @@ def test_references_are_what_they_refer_to() -> None:
 @rule("P6")
 def test_nothing_declared_is_nothing_at_all() -> None:
     declared = read_declared({"name": "x", "description": "d"})
-    assert not declared.dependencies
+    assert declared.dependencies == Dependencies()
     assert not any((declared.title, declared.version, declared.tags, declared.arguments, declared.icons))
     assert declared.problems == ()
 
