@@ -36,6 +36,18 @@ def test_the_layers_are_those_of_the_import_contract() -> None:
     assert " ← ".join(f"`{layer}`" for layer in layers) in " ".join(TEXT.split())
 
 
+def test_the_packages_that_use_the_sdk_are_named() -> None:
+    sentence = re.search(r"`mcp` is imported only in ([a-z, ]+)\.", " ".join(TEXT.split()))
+    assert sentence is not None
+    sdk = re.compile(r"(?:mcp|mcp_types)(?:\.|\Z)")
+    using = {
+        file.relative_to(SOURCE).parts[0]
+        for file in FILES
+        if any(sdk.match(name) for name in _imported(ast.parse(file.read_text())))
+    }
+    assert using == set(re.split(", | and ", sentence[1]))
+
+
 def test_the_table_of_changes_is_short() -> None:
     rows = re.findall(r"^\| (?!to change)(?!---).+\|$", TEXT, re.MULTILINE)
     assert len(rows) <= 25
