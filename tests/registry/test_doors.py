@@ -242,6 +242,13 @@ async def test_the_openapi_document_has_every_operation() -> None:
         assert document["paths"]["/v1/skills/{path}/-/versions"]["post"]["operationId"] == "publish"
         count = sum(len(methods) for methods in document["paths"].values())
         assert count == 33
+        search = document["paths"]["/v1/search"]["get"]
+        assert [(each["name"], each["in"]) for each in search["parameters"]] == [
+            ("q", "query"),
+            ("limit", "query"),
+        ]
+        archive = document["paths"]["/v1/skills/{path}/-/versions/{version}/archive"]["get"]
+        assert set(archive["responses"]["2XX"]["content"]) == {"application/zip", "application/gzip"}
         references = json.dumps(document).split('"#/components/schemas/')[1:]
         assert {each.partition('"')[0] for each in references} <= document["components"]["schemas"].keys()
 
@@ -444,3 +451,16 @@ async def test_a_body_with_too_many_values_is_not_decoded() -> None:
             body = b'{"digests": [' + b"[]," * 300_000 + b"[]]}"
             refused = await web.post("/v1/namespaces/acme/blobs/missing", content=body)
         assert (refused.status_code, refused.json()["error"]["reference"]) == (413, "too-many-values")
+
+
+@rule("B5")
+@pytest.mark.parametrize(
+    "files", [["a", "a/b"], ["notes", "NOTES/x"], ["A.md", "a.md"], ["\u00e9", "e\u0301/x"]], ids=str
+)
+async def test_names_that_are_one_on_some_file_systems_are_refused(files: list[str]) -> None:
+    async with running_registry() as running:
+        await running.namespace("acme")
+        async with running.api(await running.token("user:operator")) as ada:
+            with pytest.raises(FormatError, match="path-collision"):
+                await publish(ada, "acme/refunds", refunds(**dict.fromkeys(files, b"x")))
+            assert (await ada.call("GET", "namespaces/acme/skills"))["skills"] == []

@@ -14,7 +14,7 @@ import click
 from skillwire.cli.command import JSON, Arguments, argument, flag, option, repeated, run_async, verb
 from skillwire.cli.printer import Printer, counted, line, listed
 from skillwire.cli.registry_session import REGISTRY_OPTIONS, STATE, read_logins, run_with_registry
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
     from skillwire.registry.client import RegistryClient
@@ -80,8 +80,8 @@ def _login(arguments: Arguments, printer: Printer) -> None:
 """,
 )
 async def _namespace(client: RegistryClient, arguments: Arguments, printer: Printer) -> None:
-    found = (await client.call("GET", "namespaces", query={"limit": "1000"}))["namespaces"]
     if arguments.namespace is None:
+        found = (await client.call("GET", "namespaces", query={"limit": "1000"}))["namespaces"]
         rows = [
             (line(each["name"]), "public" if each["public"] else "private", listed(each["mayDo"]))
             for each in found
@@ -95,12 +95,12 @@ async def _namespace(client: RegistryClient, arguments: Arguments, printer: Prin
     body = {name: getattr(arguments, name) for name in ("public", "reviewed")}
     if arguments.quota:
         body["quota"] = dict(map(_quota, arguments.quota))
-    is_known = any(each["name"] == arguments.namespace for each in found)
-    method = "PATCH" if is_known else "PUT"
-    made = await client.call(method, f"namespaces/{quote(arguments.namespace)}", body, repeats=is_known)
-    words = (
-        f"{'changed' if is_known else 'created'} {line(made['name'])}: {'public' if made['public'] else 'private'}"
-    )
+    where = f"namespaces/{quote(arguments.namespace)}"
+    try:
+        done, made = "changed", await client.call("PATCH", where, body)
+    except NotFoundError:
+        done, made = "created", await client.call("PUT", where, body, repeats=False)
+    words = f"{done} {line(made['name'])}: {'public' if made['public'] else 'private'}"
     printer.result(made, words + (", reviewed" if made["reviewed"] else ""))
 
 

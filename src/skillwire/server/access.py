@@ -184,7 +184,7 @@ class JwtChecker:
                 audience=self._settings.audience,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, RecursionError):  # the header of the token is JSON of a stranger
+        except jwt.PyJWTError:
             return None
 
 

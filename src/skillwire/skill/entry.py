@@ -319,9 +319,11 @@ def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Pairs of paths that are equal on file systems that ignore case and Unicode form (B5)."""
     seen: dict[str, str] = {}
     for path in paths:
-        first = seen.setdefault(fold(path), path)
-        if first is not path:
-            yield first, path
+        form = fold(path)
+        if form in seen:
+            yield seen[form], path
+        else:
+            seen[form] = path
 
 
 def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_LIMITS) -> SkillEntry:

@@ -53,7 +53,7 @@ async def revoke_token(call: Call) -> OperationResult:
 
 
 async def audit(call: Call) -> OperationResult:
-    """What was changed by whom (namespace, limit, before)."""
+    """What was changed by whom."""
     before, is_admin = call.query("before"), call.actor.identity.is_admin
     if before and not (is_admin and before.isascii() and before.isdigit() and len(before) < 19):
         raise FormatError("argument-invalid", "'before' is not valid", "omit it: it is for administrators")
@@ -90,5 +90,5 @@ OPERATIONS: Final[Sequence[Operation]] = (
     Operation("GET", "/tokens", tokens),
     Operation("POST", "/tokens", make_token, docs.TokenBody, 201),
     Operation("DELETE", "/tokens/{id}", revoke_token),
-    Operation("GET", "/audit", audit),
+    Operation("GET", "/audit", audit, query=("namespace", "limit", "before")),
 )

@@ -70,7 +70,8 @@ class Call:
 class Operation:
     """One operation of the API, described by the docstring of ``run``.
 
-    ``body`` is the model of its JSON body, or ``bytes`` if ``run`` reads raw bytes itself.
+    ``body`` is the model of its JSON body, or ``bytes`` if ``run`` reads raw bytes itself. ``query`` has the names
+    after the question mark, and ``media`` the types of its response.
     """
 
     method: str
@@ -78,6 +79,8 @@ class Operation:
     run: Callable[[Call], Awaitable[OperationResult]]
     body: type[BaseModel] | type[bytes] | None = None
     status: int = 200
+    query: tuple[str, ...] = ()
+    media: tuple[str, ...] = ("application/json",)
 
 
 def parse_limit(request: Request, default: int, most: int) -> int:

@@ -61,7 +61,7 @@ def _changed(namespace: Namespace, body: docs.NamespaceBody) -> Namespace:
 
 
 async def skills(call: Call) -> OperationResult:
-    """The paths of all its skills, for publishers (after, limit)."""
+    """The paths of all its skills, for publishers."""
     found = await call.store.paths(call.actor, call.at("ns"), call.query("after"), call.limit(100, MOST_LINES))
     return {"skills": list(found)}
 
@@ -132,10 +132,10 @@ def _unknown(name: str) -> NotFoundError:
 
 _NS = "/namespaces/{ns}"
 OPERATIONS: Final[Sequence[Operation]] = (
-    Operation("GET", "/namespaces", namespaces),
+    Operation("GET", "/namespaces", namespaces, query=("after", "limit")),
     Operation("PUT", _NS, create_namespace, docs.NamespaceBody, 201),
     Operation("PATCH", _NS, change_namespace, docs.NamespaceBody),
-    Operation("GET", _NS + "/skills", skills),
+    Operation("GET", _NS + "/skills", skills, query=("after", "limit")),
     Operation("GET", _NS + "/grants", grants),
     Operation("PUT", _NS + "/grants/{principal:path}", grant, docs.GrantBody),
     Operation("DELETE", _NS + "/grants/{principal:path}", withdraw),

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
     from skillwire.registry.api.call import Operation
 
+_ANSWERS: dict[str, Any] = {"application/json": {"type": "object"}}
+_INTEGERS = ("limit", "before", "number")
+_WORDS = {
+    "path": "the path of a skill, such as acme/refunds; its slashes may be escaped",
+    "file": "the path of a file in the skill; its slashes may be escaped",
+    "version": "a number such as 1.2.0, or where something is read a channel",
+    "after": "the last item of the page before",
+    "format": "zip or tar.gz",
+    "before": "the number of a line; for administrators",
+}
+
 
 def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
     """The document."""
@@ -25,11 +36,12 @@ def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
         described: dict[str, Any] = {
             "summary": (operation.run.__doc__ or "").rstrip("."),
             "operationId": operation.run.__name__,
-            "parameters": [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-            ],
+            "parameters": [*map(_in_path, names), *map(_in_query, operation.query)],
             "responses": {
-                str(operation.status): {"description": "done"},
+                "2XX": {
+                    "description": "done; 201 if it was made, and 200 if it is there already",
+                    "content": {media: {"schema": _ANSWERS.get(media, {})} for media in operation.media},
+                },
                 "default": {
                     "description": "an error",
                     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
@@ -60,3 +72,12 @@ def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
         },
         "security": [{}, {"token": []}],
     }
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    return {**_in_query(name), "in": "path", "required": True}
+
+
+def _in_query(name: str) -> dict[str, Any]:
+    words = {"description": _WORDS[name]} if name in _WORDS else {}
+    return {"name": name, "in": "query", "schema": {"type": "integer" if name in _INTEGERS else "string"}, **words}

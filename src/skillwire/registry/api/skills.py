@@ -180,14 +180,14 @@ def _archive_response(name: str, data: bytes, media_type: str) -> Response:
 
 
 async def search(call: Call) -> OperationResult:
-    """Skills for some words (q, limit)."""
+    """Skills for some words."""
     limit, words = call.limit(20, 100), [term[0] for term in parse_query(call.query("q")).terms]
     found = await call.store.search(call.actor.identity, words, limit) if words else ()
     return {"skills": [docs.match_json(match) for match in found]}
 
 
 async def reviews(call: Call) -> OperationResult:
-    """Moves that wait for an approval (namespace)."""
+    """Moves that wait for an approval."""
     found = await call.store.reviews(call.actor.identity, call.query("namespace") or None)
     return {"reviews": [docs.review_json(each) for each in found]}
 
@@ -236,6 +236,7 @@ def _not_uploaded(file: ManifestFile) -> FormatError:
     )
 
 
+_ARCHIVES = tuple(media_type for _, media_type in _FORMS.values())
 _BLOBS = "/namespaces/{ns}/blobs"
 _SKILL = "/skills/{path:skill}"
 _VERSION = _SKILL + "/-/versions/{version}"
@@ -246,8 +247,8 @@ OPERATIONS: Final[Sequence[Operation]] = (
     Operation("POST", _SKILL + "/-/versions", publish, docs.VersionBody, 201),
     Operation("GET", _VERSION, version),
     Operation("DELETE", _VERSION, delete, docs.ReasonBody),
-    Operation("GET", _VERSION + "/files/{file:path}", file),
-    Operation("GET", _VERSION + "/archive", archive),
+    Operation("GET", _VERSION + "/files/{file:path}", file, media=("application/octet-stream",)),
+    Operation("GET", _VERSION + "/archive", archive, query=("format",), media=_ARCHIVES),
     Operation("POST", _VERSION + "/yank", yank, docs.ReasonBody),
     Operation("DELETE", _VERSION + "/yank", unyank),
     Operation("PUT", _SKILL + "/-/channels/{channel}", move, docs.ChannelBody),
@@ -255,7 +256,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     Operation("PUT", _SKILL + "/-/deprecation", deprecate, docs.DeprecationBody),
     Operation("DELETE", _SKILL + "/-/deprecation", undeprecate),
     Operation("PUT", _SKILL + "/-/listed", set_listed, docs.ListedBody),
-    Operation("GET", "/search", search),
-    Operation("GET", "/reviews", reviews),
+    Operation("GET", "/search", search, query=("q", "limit")),
+    Operation("GET", "/reviews", reviews, query=("namespace",)),
     Operation("POST", "/reviews/{number:int}", decide, docs.VerdictBody),
 )
