@@ -20,7 +20,7 @@ from skillwire.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from skillwire.client import SkillsClient
+    from skillwire.client.skills import SkillsClient
     from skillwire.errors import SkillwireError
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from trees import skill_md
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skillwire.catalog.contract import FileContent
+    from skillwire.catalog.contract import SkillFile
     from skillwire.skill import SkillEntry
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ class Noting(WrapperCatalog):
         self.read: list[str] = []
         self.broken = broken
 
-    async def read_file(self, uri: str) -> FileContent:
+    async def read_file(self, uri: str) -> SkillFile:
         self.read.append(uri.split("/")[2])
         if self.read[-1] == self.broken:
             raise ZeroDivisionError
@@ -76,7 +76,7 @@ async def test_shown_skills_come_first_and_each_content_once() -> None:
 
 async def test_a_list_that_is_replaced_while_its_last_skill_is_examined_is_not_lost() -> None:
     class Growing(Noting):
-        async def read_file(self, uri: str) -> FileContent:
+        async def read_file(self, uri: str) -> SkillFile:
             if not self.read:
                 examiner.ask_all(self, entries)
             return await super().read_file(uri)
