@@ -2,8 +2,8 @@
 
 A bound that nobody has a reason to change, such as on the entries of a cache, is a constant beside its code.
 
-There are two kinds here. ``skill_*`` are limits of the extension that every host accepts; above them a server warns.
-``max_*`` are limits of this program; above them it refuses, before doing the work.
+There are two kinds here. ``skill_*`` are limits of the extension that every host accepts; above them a server
+warns. ``max_*`` are limits of this program; above them it refuses, before doing the work.
 """
 
 from __future__ import annotations
