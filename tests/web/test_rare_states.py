@@ -80,6 +80,8 @@ def test_an_import_says_what_it_took(at_desk: Page, desk: Desk) -> None:
     at_desk.get_by_role("button", name="Import").click()
     expect(at_desk.get_by_role("status").filter(has_text="skipped")).to_be_visible()
     examine(at_desk, "desk-imported")
+    desk.run("approvals", "revoke", "csv-profile")
+    expect(at_desk.locator("#results")).to_contain_text("No skill is approved yet.")  # the page is live too
 
 
 def test_a_desk_that_is_gone(at_desk: Page, desk: Desk, watch: Watch) -> None:
