@@ -229,8 +229,9 @@ class Loader:
             if error.rule == "V4":  # A6: the approval was for a frontmatter that the file does not have
                 await self._approvals.revoke(*skill.place, by="host", why=error.reference)
             raise
-        if self._cache is not None and skill.reviewed is not None and skill.reviewed.file is not None:
-            await keep_cached(self._cache, skill.origin.label, skill.reviewed.file)
+        reviewed = None if skill.reviewed is None else skill.reviewed.file
+        if self._cache is not None and reviewed is not None and not skill.origin.is_removed:  # C3
+            await keep_cached(self._cache, skill.origin.label, reviewed)
         return content, document.body
 
     async def read_file(self, skill: ApprovedSkill, uri: str) -> Content:

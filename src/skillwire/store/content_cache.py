@@ -294,7 +294,7 @@ async def read_cached(cache: ContentCache, label: str, file: Resource) -> bytes 
 
 
 async def keep_cached(cache: ContentCache, label: str, file: VerifiedFile) -> None:
-    """Add a file, in a thread. A disk that hangs does not keep the program from ending."""
+    """Add a file, in a thread: other requests do not wait for a slow disk, and a program can end without it."""
     await to_thread.run_sync(cache.put, label, file, abandon_on_cancel=True)
 
 
