@@ -240,7 +240,8 @@ async def test_serious_findings_are_confirmed_before_an_approval() -> None:
             shown = await page_at(rita, place)
             assert "Serious findings" in shown.text
             digest = next(each["value"] for each in shown.all("input") if each.get("name") == "digest")
-            await change(rita, place, 409, verdict="approve", digest=digest)
+            refused = await change(rita, place, 409, verdict="approve", digest=digest)
+            assert "Nothing was changed" in refused.text
             await change(rita, place, verdict="approve", digest=digest, read=digest)
 
 

@@ -79,6 +79,7 @@ _STATUSES: tuple[tuple[type[SkillwireError], int], ...] = (
     (LimitError, 413),
     (UpstreamError, 502),
 )
+_TITLES = {403: "Not allowed", 404: "Not found", 409: "Nothing was changed"}
 log = logging.getLogger("skillwire.page")
 _SPANS = ((60, 1, "second"), (3600, 60, "minute"), (86_400, 3600, "hour"), (30 * 86_400, 86_400, "day"))
 
@@ -164,7 +165,7 @@ def error_of(request: Request, error: Exception) -> tuple[int, SkillwireError]:
 
 def error_title(status: int) -> str:
     """The title of a page about an error."""
-    return "Not found" if status == 404 else "This page cannot be shown"
+    return _TITLES.get(status, "This page cannot be shown")
 
 
 async def read_form(request: Request, max_bytes: int, max_fields: int) -> list[tuple[str, str]]:

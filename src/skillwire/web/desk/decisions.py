@@ -104,11 +104,11 @@ def _decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
     )
 
 
-def findings_unconfirmed(uri: str) -> ApprovalError:
+def findings_unconfirmed(skill: str) -> ApprovalError:
     """The error for an approval without a confirmation that the serious findings were read."""
     return ApprovalError(
         "findings-unconfirmed",
-        f"{uri!r:.300} has hidden text or links out of its folder; your decision was not stored",
+        f"{skill!r:.300} has hidden text or links out of its folder; your decision was not stored",
         "read the findings, tick the box beside the decision, and approve again",
         rule="B6",
     )

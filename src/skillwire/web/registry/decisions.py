@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.errors import ApprovalError, FormatError
+from skillwire.errors import FormatError
 from skillwire.registry.model import parse_channel, parse_version
+from skillwire.web.desk.decisions import findings_unconfirmed
 
 if TYPE_CHECKING:
     from skillwire.registry.contract import RegistryStore, ReviewRequest, ReviewVerdict
@@ -45,7 +46,7 @@ async def decide_review(
     if verdict is None:
         raise FormatError("argument-invalid", "the form has no decision", "reload the page")
     if verdict == "approved" and is_serious and form.get("read") != form.get("digest"):
-        raise ApprovalError("findings-unread", "the serious findings were not confirmed", "read them, and confirm")
+        raise findings_unconfirmed(f"{wanted.path}@{wanted.version}")
     await store.decide(actor, wanted.number, verdict, digest=form.get("digest"), note=form.note)
     return verdict
 
