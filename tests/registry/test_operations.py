@@ -1,4 +1,4 @@
-"""What the page for operators tells them: its backup of PostgreSQL, and the unit of systemd."""
+"""What the page for operators tells them: its backup of PostgreSQL, the unit of systemd, and upgrades."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ import pytest
 from docs.sessions import blocks_of
 from registries import ADA, RegistryBuilder
 from registry.replicas import free_port
+from registry.stage import publish, refunds, running_registry
+from skillwire.errors import SkillwireError
 from skillwire.registry.model import SkillRef
 from skillwire.registry.schema import SCHEMA
 from skillwire.registry.store import SqlRegistryStore
@@ -31,6 +34,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/how-to/operate-a-registry.md"
 UNIT = ROOT / "examples/registry/skillwire-registry@.service"
+NEWER = replace(
+    SCHEMA,
+    sqlite=(*SCHEMA.sqlite, ("CREATE TABLE newer (number INTEGER)",)),
+    postgres=(*SCHEMA.postgres, ("CREATE TABLE newer (number bigint)",)),
+)
 
 
 def own_environment(home: Path) -> dict[str, str]:
@@ -104,3 +112,31 @@ def test_the_command_of_the_unit_serves_and_stops(postgres_url: str, tmp_path: P
         assert any(each.startswith("listening at https://skills.example.com") for each in process.stderr)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_while_others_are_upgraded_a_registry_answers_reads_and_refuses_changes(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Another process has migrated the database further than this one knows."""
+    place = (
+        str(tmp_path / "own" / "registry.sqlite3")
+        if engine == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
+    async with running_registry(place=place) as running:
+        await running.namespace("acme", public=True)
+        token = await running.token("user:operator")
+        async with running.api(token) as ada, running.mcp() as wire:
+            await publish(ada, "acme/refunds", refunds("One.\n"))
+            await (await open_database(place, NEWER)).close()
+            assert len((await wire.call("skills/list"))["skills"]) == 1
+            with pytest.raises(SkillwireError) as caught:
+                await publish(ada, "acme/refunds", refunds("Two.\n"))
+            assert "store-newer" in str(caught.value)
+            assert len((await wire.call("skills/list"))["skills"]) == 1
+    where = ["--state", str(tmp_path / "own")] if engine == "sqlite" else ["--database", place]
+    command = [*skillwire_command(), "registry", "--http", "127.0.0.1:0", *where]
+    done = await anyio.run_process(command, env=own_environment(tmp_path), check=False)
+    assert done.returncode == 2
+    assert b"store-newer" in done.stderr
