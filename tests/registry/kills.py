@@ -174,7 +174,7 @@ class Story:
         stored = await self._check(name, files)
         self.tally.found[stored] += 1
         assert stored == "the version" or code != 0
-        self._seconds *= 0.9 if stored == "the version" else 1.2  # so that most kills come during the upload
+        self._seconds *= 0.8 if stored == "the version" else 1.1  # so that most kills come during the upload
         if victims != "publisher":
             server, _ = self._serve()
         done = json.loads(self._command(*command))
