@@ -68,3 +68,15 @@ def test_a_skill_with_errors_is_not_published(
     asked = run(environment, "publish", str(folder), "--namespace", "acme", "--json")
     assert asked.returncode == 1
     assert json.loads(asked.stdout)["error"]["reference"] == "publish-not-confirmed"
+
+
+def test_where_the_user_may_not_publish_is_told_before_the_question(
+    tmp_path: Path, environment: dict[str, str], registry: dict[str, str]
+) -> None:
+    run(environment, "registry", "login", registry["url"], typed=registry["token"] + "\n")
+    folder = write_tree(tmp_path / "skills", {"refunds/SKILL.md": skill_md("refunds")}) / "refunds"
+    refused = run(environment, "publish", str(folder), "--namespace", "nowhere", "--json")
+    assert json.loads(refused.stdout)["error"]["reference"] == "namespace-not-found"
+    assert run(environment, "registry", "namespace", "acme").returncode == 0
+    asked = run(environment, "publish", str(folder), "--namespace", "acme", "--json")
+    assert json.loads(asked.stdout)["error"]["reference"] == "publish-not-confirmed"

@@ -85,11 +85,12 @@ async def command(client: RegistryClient, arguments: Arguments, printer: Printer
     current = await _current(client, path, known, channel)
     if known is not None and await _is_published(known, manifest.digest, version, channel, path, printer):
         return Exit.OK
+    missing = await _missing(client, path, skill)  # before the question: it fails if the user may not publish here
     differences = [] if current is None else await _differences(client, path, current, skill)
     _print_plan(path, version, channel, current, differences, skill, printer)
     if not arguments.yes:
         await _confirm(client, path, printer)
-    published = await _publish(client, path, version, channel, skill, arguments, printer)
+    published = await _publish(client, path, version, channel, skill, missing, arguments, printer)
     _print_result(client, path, published, channel, printer)
     return Exit.OK
 
@@ -161,6 +162,13 @@ async def _is_published(
     return True
 
 
+async def _missing(client: RegistryClient, path: str, skill: _Skill) -> list[str]:
+    """Return the digests of the files that the namespace does not have."""
+    digests = sorted({file.digest for file in skill.files})
+    found = await client.call("POST", f"namespaces/{path.partition('/')[0]}/blobs/missing", {"digests": digests})
+    return [digest for digest in digests if digest in found["missing"]]  # a registry cannot ask for another file
+
+
 async def _differences(
     client: RegistryClient, path: str, current: Mapping[str, Any], skill: _Skill
 ) -> list[FileDifference]:
@@ -197,10 +205,11 @@ def _print_plan(
     printer: Printer,
 ) -> None:
     from skillwire.catalog.diff import SkillDifference
+    from skillwire.registry.model import STABLE, parse_version
 
     size = size_of(sum(file.size for file in skill.files))
     number = version or "the next version"
-    printer.talk(f"{line(path)} {number}: {counted(len(skill.files), 'file')}, {size}")
+    printer.talk(f"{line(path)}: {counted(len(skill.files), 'file')}, {size}, as {number}")
     if current is None:
         printer.talk("this is the first version")
     elif differences:
@@ -208,7 +217,9 @@ def _print_plan(
         print_difference(SkillDifference(path, "changed", tuple(differences)), printer.talk)
     else:
         printer.talk(f"the content is that of {line(str(current['version']))}")
-    if channel is not None:
+    if channel == STABLE and version is not None and parse_version(version).is_prerelease:
+        printer.talk("it is a pre-release, which never becomes stable; --channel beta gives it to testers")
+    elif channel is not None:
         printer.talk(f"the channel {channel} gets this version, if it is newer than the one it has")
 
 
@@ -227,18 +238,16 @@ async def _publish(
     version: str | None,
     channel: str | None,
     skill: _Skill,
+    missing: Sequence[str],
     arguments: Arguments,
     printer: Printer,
 ) -> dict[str, Any]:
     """Upload the missing files, then publish the version."""
-    namespace = path.partition("/")[0]
     inside = {file.digest: file.path for file in skill.files}
-    missing = await client.call("POST", f"namespaces/{namespace}/blobs/missing", {"digests": sorted(inside)})
     with printer.progress("Uploading", "files") as count:
-        for done, digest in enumerate(missing["missing"], 1):
-            if digest in inside:  # a registry cannot ask for another file
-                await client.upload(namespace, digest, skill.data[inside[digest]])
-                count(done)
+        for done, digest in enumerate(missing, 1):
+            await client.upload(path.partition("/")[0], digest, skill.data[inside[digest]])
+            count(done)
     body = {
         "version": version,
         "files": [

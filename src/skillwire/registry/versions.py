@@ -183,8 +183,8 @@ def yank(session: Session, actor: Actor, path: str, version: str, reason: str | 
 
 def delete(session: Session, actor: Actor, path: str, version: str, reason: str) -> None:
     """Delete the content of a version."""
-    skill = _changeable(session, actor, path, "manage")
-    if not actor.identity.is_admin:
+    skill = _changeable(session, actor, path, "publish")
+    if not actor.identity.is_admin or "manage" not in actions_in(session, actor.identity, skill.namespace):
         raise forbidden("to delete a version", "yank it instead, or ask an administrator")
     _check_reason(reason)
     number = str(parse_version(version))
@@ -301,7 +301,9 @@ def _published_already(
 ) -> Published:
     """The result for a number that is used; ``ConflictError`` for other content."""
     newest = max(_lines(session, skill.id))
-    hint = f"raise metadata.version in SKILL.md, such as to {newest.next_patch()}"
+    is_declared = chosen_version(manifest.frontmatter, None) is not None
+    next_number = newest.next_patch()
+    hint = f"write metadata.version {next_number} in SKILL.md" if is_declared else f"add --version {next_number}"
     if line.deleted is not None:
         raise ConflictError("version-deleted", f"{skill.path}@{line.version} was deleted: {line.deleted}", hint)
     if line.digest != manifest.digest:

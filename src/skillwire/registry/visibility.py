@@ -99,7 +99,10 @@ def require(session: Session, actor: Actor, namespace: str, action: Action) -> N
     if not allowed:
         raise no_namespace(namespace)
     if action not in allowed:
-        raise forbidden(f"{action} in the namespace {namespace!r:.60}", f"ask an owner of {namespace} for a role")
+        raise forbidden(
+            f"to {action} in the namespace {namespace!r:.60}",
+            f"ask an owner of {namespace} for a role, and check whether your token is limited",
+        )
 
 
 def forbidden(what: str, hint: str) -> ApprovalError:
@@ -112,7 +115,7 @@ def no_namespace(namespace: str) -> NotFoundError:
     return NotFoundError(
         "namespace-not-found",
         f"there is no namespace {namespace!r:.60} that you may see",
-        "check the name and your token; administrators create namespaces with: skillwire registry namespace",
+        "check the name and your token; an administrator creates one with: skillwire registry namespace NAME",
     )
 
 
