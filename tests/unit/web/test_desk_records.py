@@ -7,6 +7,7 @@ import io
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -55,6 +56,24 @@ async def test_a_line_shows_who_and_why(state: Path, server: HostileServer) -> N
         assert "why &lt;b&gt;not&lt;/b&gt;" in page
         assert "reference x-y" in words(page)
         assert 'href="/skill/acme/s1"' in page
+
+
+async def test_every_line_about_a_content_has_its_fingerprint_and_leads_to_the_differences(
+    state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        [approval] = await at.host.store.approvals()
+        await at.decide("grants", grant="execute")
+        assert not (await at.host.load("flat")).is_error
+        await at.decide("revoke")
+        page = await at.get("/log")
+        lines = [line.what for line in await at.host.store.lines(limit=9)]
+        assert lines == ["revoked", "loaded", "granted", "approved"]
+        assert page.count(f'title="{approval.fingerprint}"') == 4
+        diff = f"/history/acme/flat?to={quote(approval.fingerprint, safe='')}"
+        assert page.count(f'href="{diff}"') == 4
+        assert "nothing" in words(await at.get(diff))  # the first content is compared with nothing
 
 
 async def test_an_empty_log_is_marked_as_empty(state: Path, server: HostileServer) -> None:
