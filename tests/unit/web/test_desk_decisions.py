@@ -217,6 +217,8 @@ async def test_what_cannot_be_verified_cannot_be_approved(state: Path, server: H
         page = await at.get("/skill/acme/flat")
         assert "[V7]" in page
         assert "/approve/" not in page
+        # What was read for this page says nothing about the next read.
+        assert "1 file not searched" in words(await at.get("/?part=skills"))
         csrf = (await at.form("/approvals", "/approvals/import"))["csrf"]
         assert (await at.send("/approve/acme/flat", {"csrf": csrf, "fingerprint": ""})).status_code == 409
         assert await at.host.store.approvals() == []

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import MIB
-from skillwire.skill.approval import claimed_contents, fingerprint
+from skillwire.skill.approval import claimed_contents, fingerprint, has_contents
 from skillwire.skill.review import Review, review_entry, review_files
 from skillwire.skill.uri import path_in_skill
 
@@ -90,7 +90,8 @@ class DeskReader:
     def known_risk(self, label: str, entry: SkillEntry) -> Risk:
         """The risk of a skill, without a request: from all files if this content was reviewed, else its entry."""
         known = self._risks.get((label, entry.uri))
-        if known is not None and claimed_contents(known[0]) == claimed_contents(entry):
+        # Content without digests can be another one with each read (V7).
+        if known is not None and has_contents(entry) and claimed_contents(known[0]) == claimed_contents(entry):
             return known[1]
         return review_entry(entry).risk
 
