@@ -249,15 +249,15 @@ async def test_generations_are_not_mixed(server: HostileServer, lie: str, page: 
 
 
 @rule("E1")
-async def test_fields_that_nobody_knows_survive(server: HostileServer) -> None:
-    """An entry is as it was received."""
+async def test_unknown_fields_are_ignored(server: HostileServer) -> None:
+    """Except in the frontmatter, which has everything that the author wrote."""
     entry = server.entries[0]
     entry["com.example/rating"] = {"stars": [5, None, True, 1.5]}
     entry["resources"][1]["mimeType"] = "text/markdown"
     entry["frontmatter"]["x-thing"] = {"deep": [1, "two"]}
     async with server.connect() as client:
-        assert (await only(client)).as_received() == entry
-        assert (await client.get_skill(entry["uri"])).as_received() == entry
+        assert (await only(client)).frontmatter["x-thing"] == {"deep": [1, "two"]}
+        assert await client.get_skill(entry["uri"]) == await only(client)
         assert await client.read_resource(await only(client), "skill://flat/notes.md")
 
 

@@ -39,22 +39,6 @@ async def test_an_entry_with_a_large_frontmatter_is_left_out(server: HostileServ
         assert [(p.reference, p.rule) for p in client.problems] == [("entry-invalid", "B1")]
 
 
-@rule("B1", "E1")
-@pytest.mark.parametrize("is_in_entry", [True, False], ids=["of the entry", "of its files"])
-async def test_an_entry_with_large_unknown_fields_is_left_out(server: HostileServer, is_in_entry: bool) -> None:
-    """Small ones are kept."""
-    for name, size in (("small", 1), ("large", 5)):
-        files = {"SKILL.md": skill_md(name), "notes.md": b"notes"}
-        entry = server.add(name, files)
-        for holder in [entry] if is_in_entry else entry["resources"]:
-            holder["x-words"] = [{}] * (size * 300 if is_in_entry else size * 200)
-    async with server.connect(dialect="extension", limits=LIMITS) as client:
-        entries = await listed(client)
-        assert [entry.name for entry in entries] == ["flat", "small"]
-        assert "x-words" in str(entries[1].received)
-        assert [(p.reference, p.rule) for p in client.problems] == [("entry-invalid", "B1")]
-
-
 @rule("B1", "P1", "M1")
 @pytest.mark.parametrize("dialect", ["sep-2076", "native"])
 @pytest.mark.parametrize("fields", LARGE.values(), ids=LARGE)

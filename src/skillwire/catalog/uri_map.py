@@ -81,7 +81,7 @@ class UriMap:
             resources = Partial(
                 self._files(file for file in resources.known if is_within(root, parse_uri(file.uri)))
             )
-        return replace(entry, uri=uri, resources=resources, received=None)
+        return replace(entry, uri=uri, resources=resources)
 
     @property
     def _prefix_segments(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from skillwire.errors import FormatError, NotFoundError
+from skillwire.server.access import first_mistake
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,8 +86,7 @@ def read_settings(path: Path) -> RegistrySettings:
             "give the path of a TOML file",
         ) from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise _invalid(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise _invalid(first_mistake(error)) from error
     except ValueError as error:
         raise _invalid(f"it is not TOML: {error}") from error
     issuers = tuple(Issuer(**each.model_dump()) for each in file.issuer)

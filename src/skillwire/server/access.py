@@ -99,9 +99,7 @@ def read_access(path: Path) -> Access:
             "access-file-unknown", f"the access file {path.name!r} cannot be read", "give the path of a TOML file"
         ) from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise _invalid(f"{place}: {first['msg']}" if place else first["msg"]) from error
+        raise _invalid(first_mistake(error)) from error
     except ValueError as error:
         raise _invalid(f"it is not TOML: {error}") from error
     if file.see and file.jwt is None:
@@ -213,6 +211,13 @@ class Verifier:
             subject=JWT + claims["sub"],
             claims={"iss": claims["iss"]},
         )
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Where the first mistake is, and what is wrong, without the value: it may be a secret."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place:.200}: {first['msg']:.300}" if place else f"{first['msg']:.300}"
 
 
 def _invalid(message: str) -> FormatError:

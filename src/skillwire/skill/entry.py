@@ -52,8 +52,6 @@ _META_KEY = re.compile(
 )
 
 _LONGEST_NAME = 256  # F2 allows 64; other dialects define no limit
-_ENTRY_FIELDS = frozenset({"uri", "frontmatter", "resources"})
-_RESOURCE_FIELDS = frozenset({"uri", "digest", "size"})
 
 
 def digest_of(data: bytes) -> str:
@@ -138,8 +136,8 @@ class SkillEntry:
 
     ``resources`` is ``"dynamic"`` for a skill whose bytes are generated on each read, and ``Partial`` if the
     dialect has no complete list. ``whole_frontmatter`` is false if the server sent only some fields. ``meta``,
-    ``modified``, ``received`` (the original JSON, if it had unknown fields) and ``local`` (all bytes are on this
-    machine, so reading them needs no other server) are not part of the claim.
+    ``modified`` and ``local`` (all bytes are on this machine, so reading them needs no other server) are not
+    part of the claim.
     """
 
     uri: str
@@ -148,7 +146,6 @@ class SkillEntry:
     meta: SkillMeta = field(default=DEFAULT_META, compare=False)
     modified: float | None = field(default=None, compare=False)
     whole_frontmatter: bool = True
-    received: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     local: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -267,10 +264,6 @@ class SkillEntry:
             "resources": [file_to_json(file) for file in self.files] if whole else DYNAMIC,
         }
 
-    def as_received(self) -> dict[str, Any]:
-        """The entry with every field that the server sent, including unknown ones."""
-        return self.to_json() if self.received is None else dict(self.received)
-
 
 def build_entry(
     skill_path: str,
@@ -327,7 +320,10 @@ def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_LIMITS) -> SkillEntry:
-    """Parse a received entry. ``FormatError`` (``entry-invalid``) with the broken rule if it is invalid."""
+    """Parse a received entry. ``FormatError`` (``entry-invalid``) with the broken rule if it is invalid.
+
+    Unknown fields are ignored.
+    """
     fields = _mapping(value, "an entry")
     uri = _text(fields, "uri")
     try:
@@ -341,12 +337,14 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
     if frontmatter["name"] != root.segments[-1]:
         raise invalid_entry(f"the name {frontmatter['name']!r:.80} differs from the URI's last segment", "U3")
     resources = _parse_resources(fields.get("resources"), root, sized=sized, limits=limits)
-    return SkillEntry(uri, frontmatter, resources, received=_unknown(fields, limits))
+    return SkillEntry(uri, frontmatter, resources)
 
 
 def check_frontmatter_size(frontmatter: Mapping[str, object], limits: Limits = DEFAULT_LIMITS) -> None:
     """Refuse an entry whose frontmatter is larger than that of a ``SKILL.md`` may be (B1)."""
-    _check_bytes(frontmatter, "the frontmatter has", limits)
+    text = json.dumps(frontmatter, ensure_ascii=False, separators=(",", ":"))
+    if len(text.encode(errors="surrogatepass")) > limits.max_frontmatter_bytes:
+        raise invalid_entry(f"the frontmatter has more than {limits.max_frontmatter_bytes} bytes", "B1")
 
 
 def check_name(name: str, rule: str) -> None:
@@ -355,30 +353,6 @@ def check_name(name: str, rule: str) -> None:
         raise invalid_entry(f"the name {name!r:.80} has more than {_LONGEST_NAME} characters", "B1")
     if name != " ".join(name.split()):
         raise invalid_entry(f"the name {name!r:.80} begins or ends with a space, or has several in a row", rule)
-
-
-def _unknown(fields: dict[str, Any], limits: Limits) -> Mapping[str, Any] | None:
-    """The whole entry if parsing loses something: unknown fields, or files without sizes. Else ``None``.
-
-    Unknown fields have the same size limit as a frontmatter (B1).
-    """
-    items: list[dict[str, Any]] = [] if isinstance(fields["resources"], str) else fields["resources"]
-    whole = all(item.keys() == _RESOURCE_FIELDS and item["size"] is not None for item in items)
-    if whole and fields.keys() == _ENTRY_FIELDS:
-        return None
-    unknown = [_without(fields, _ENTRY_FIELDS), *(_without(item, _RESOURCE_FIELDS) for item in items)]
-    _check_bytes([each for each in unknown if each], "the unknown fields have", limits)
-    return fields
-
-
-def _without(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if key not in known}
-
-
-def _check_bytes(value: object, what: str, limits: Limits) -> None:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if len(text.encode(errors="surrogatepass")) > limits.max_frontmatter_bytes:
-        raise invalid_entry(f"{what} more than {limits.max_frontmatter_bytes} bytes", "B1")
 
 
 def _parse_resources(

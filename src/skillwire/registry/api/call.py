@@ -21,6 +21,7 @@ from skillwire.errors import (
 )
 from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.registry.identity import current_identity, error_body
+from skillwire.server.access import first_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -109,9 +110,7 @@ async def read_body(request: Request, kind: type[BaseModel] | type[bytes] | None
     try:
         return kind.model_validate(parse_json(data or b"{}", "the body", DEFAULT_LIMITS))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the body"
-        message = f"{place:.200}: {first['msg']:.300}"
+        message = first_mistake(error)
     except ValueError:
         message = "it is not JSON"
     raise FormatError("body-invalid", f"the body is invalid: {message}", f"see {API_PATH}/openapi.json")
