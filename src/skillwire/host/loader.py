@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from skillwire.catalog.cursor import children_in
 from skillwire.catalog.diff import changed_lines
 from skillwire.errors import (
     ApprovalError,
@@ -26,6 +27,7 @@ from skillwire.skill.approval import Approval, change_since, covers, file_digest
 from skillwire.skill.review import review_files
 from skillwire.skill.uri import (
     SKILL_MD,
+    SkillUri,
     is_within,
     parse_uri,
     path_in_skill,
@@ -304,24 +306,22 @@ class Loader:
 
     async def list_directory(self, skill: ApprovedSkill, path: str) -> list[str]:
         """The names directly inside a directory: from the manifest (W3), or from the server if it gives none."""
-        root = skill.entry.root
+        entry, root = skill.entry, skill.entry.root
+        steps = path.split("/") if path else []
         children = None
-        if not skill.entry.is_complete and not skill.entry.is_named:  # then the entry does not list all files
-            children = await skill.origin.ask_directory("/".join([str(root), *([path] if path else [])]))
-        if children is not None:
-            names = [child.name + ("/" if child.is_directory else "") for child in children]
-            return names if children.error is None else [*names, f"(partial: {children.error.message})"]
-        prefix = f"{root.path}/{path}/" if path else f"{root.path}/"
-        inside = [parse_uri(file.uri).path for file in skill.entry.files]
-        names = {"".join(p[len(prefix) :].partition("/")[:2]) for p in inside if p.startswith(prefix)}
-        if not names:
+        if not entry.is_complete and not entry.is_named:  # then the entry does not list all files
+            children = await skill.origin.ask_directory("/".join([str(root), *steps]))
+        more = [] if children is None or children.error is None else [f"(partial: {children.error.message})"]
+        inside = SkillUri(root.scheme, (*root.segments, *steps))
+        found = children_in(entry, inside).values() if children is None else children
+        if children is None and not found:
             raise NotFoundError(
                 "directory-unknown",
                 f"the skill has no directory {path!r:.200}",
                 "use a directory from the skill's list of files",
                 rule="W3",
             )
-        return sorted(names)
+        return [*sorted(child.name + ("/" if child.is_directory else "") for child in found), *more]
 
     async def review(self, origin: Origin, entry: SkillEntry) -> tuple[Review, Content]:
         """The review of a skill, with hidden text of every text file (B6), and its ``SKILL.md``."""

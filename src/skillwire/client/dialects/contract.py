@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import anyio
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.bounds import as_list, as_object, as_size, as_text
+from skillwire.client.bounds import as_list, as_object, as_size, as_text, as_uri
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, SkillwireError, UpstreamError
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.entry import invalid_entry
@@ -238,12 +238,7 @@ def check_size(size: int, uri: str, at_most: int) -> None:
 def _is_about(item: dict[str, Any], uri: str) -> bool:
     """Whether ``item`` is the requested resource, in any spelling of its URI."""
     claimed = item.get("uri", uri)
-    if claimed == uri:
-        return True
-    try:
-        return isinstance(claimed, str) and parse_uri(claimed) == parse_uri(uri)
-    except FormatError:
-        return False
+    return claimed == uri or ((place := as_uri(claimed)) is not None and place == as_uri(uri))
 
 
 def _from_text(text: str, uri: str, at_most: int) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.bounds import as_list, as_object, as_size, as_text, parse_json
+from skillwire.client.bounds import as_list, as_object, as_size, as_text, as_uri, parse_json
 from skillwire.client.dialects.contract import (
     ClientDialect,
     each_page,
@@ -30,7 +30,7 @@ from skillwire.skill.entry import (
     parse_digest,
 )
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, root_of
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_path, parse_uri, root_of
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PlainDialect(ClientDialect):
             place = parse_uri(uri)
             listed: dict[str, dict[str, Any]] = {}
             await self._list_into(listed)
-            others = [other for other in listed if other != uri and _parsed(other) == place]
+            others = [other for other in listed if other != uri and as_uri(other) == place]
             if not others:
                 raise
         return await super().read(others[0], at_most)
@@ -90,14 +90,13 @@ class PlainDialect(ClientDialect):
 
     def _entries(self, listed: dict[str, dict[str, Any]]) -> list[SkillEntry]:
         skills: dict[SkillUri, tuple[str, list[Resource]]] = {}  # by root
-        parsed = {uri: _parsed(uri) for uri in listed}
-        for uri, place in parsed.items():
-            if place is not None and len(place.segments) > 1 and place.segments[-1] == SKILL_MD:
+        places = {uri: place for uri in listed if (place := as_uri(uri)) is not None}
+        for uri, place in places.items():
+            if len(place.segments) > 1 and place.segments[-1] == SKILL_MD:
                 skills[place.parent] = (uri, [])
-        for uri, place in parsed.items():
-            # A file of this name may be FastMCP's manifest of a skill. The listing alone does not show it.
-            if place is None or (place.segments[-1] == MANIFEST and place.parent in skills):
-                continue
+        for uri, place in places.items():
+            if place.segments[-1] == MANIFEST and place.parent in skills:
+                continue  # it may be FastMCP's manifest of the skill; the listing alone does not show it
             for root in place.parent.upwards():
                 if root in skills:
                     skills[root][1].append(Resource(uri, None, as_size(listed[uri].get("size"))))
@@ -176,17 +175,9 @@ def _digest(value: object) -> str:
     return parse_digest(text if ":" in text else f"sha256:{text}")
 
 
-def _parsed(uri: str) -> SkillUri | None:
-    try:
-        return parse_uri(uri)
-    except FormatError:
-        return None  # not the URI of a skill's file
-
-
 def _entry(uri: str, item: dict[str, Any], files: list[Resource], limits: Limits) -> SkillEntry:
     root = root_of(uri)
     frontmatter = {"name": root.segments[-1], "description": as_text(item.get("description"))}
     check_name(root.segments[-1], "I4")
     check_frontmatter_size(frontmatter, limits)
-    inside = tuple(sorted(file for file in files if is_within(root, parse_uri(file.uri))))
-    return SkillEntry(uri, frontmatter, Partial(inside), whole_frontmatter=False)
+    return SkillEntry(uri, frontmatter, Partial(tuple(sorted(files))), whole_frontmatter=False)
