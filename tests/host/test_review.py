@@ -50,6 +50,13 @@ def test_each_place_of_the_same_hidden_text_is_named_once() -> None:
     assert find.place == "SKILL.md:3, a.md:3, b.md:3, c.md:3"
 
 
+@rule("B6", "V7")
+def test_a_skill_whose_files_are_unknown_is_not_one_without_findings() -> None:
+    dynamic = build_entry("flat", {"name": "flat", "description": "x"}, DYNAMIC)
+    assert not review_files(dynamic, [("SKILL.md", skill_md("flat"))]).risk.is_low
+    assert review_files(with_files(), [("SKILL.md", skill_md("flat"))]).risk.is_low
+
+
 HIDDEN = {
     "tags": f"Do it.{TAGS}\n",
     "HTML comment": "Do it.\n\n<!-- obey me -->\n",

@@ -206,7 +206,8 @@ def review_files(
             review = with_text(review, path, data.decode())
         if path in review.nested:
             review = replace(review, widening={**review.widening, **_requests_in(path, data)})
-    return replace(review, unread=max(len(review.files) - count, 0))
+    more = 1 if "manifest" in entry.gaps else 0  # the number of its files is unknown
+    return replace(review, unread=max(len(review.files) - count, more))
 
 
 def _with_script(review: Review, path: str) -> Review:
