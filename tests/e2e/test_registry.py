@@ -80,3 +80,35 @@ def test_where_the_user_may_not_publish_is_told_before_the_question(
     assert run(environment, "registry", "namespace", "acme").returncode == 0
     asked = run(environment, "publish", str(folder), "--namespace", "acme", "--json")
     assert json.loads(asked.stdout)["error"]["reference"] == "publish-not-confirmed"
+
+
+def test_the_log_tells_what_was_before_and_after(
+    tmp_path: Path, environment: dict[str, str], registry: dict[str, str]
+) -> None:
+    def at(*words: str) -> str:
+        done = run(environment, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run(environment, "registry", "login", registry["url"], typed=registry["token"] + "\n")
+    at("registry", "namespace", "acme")
+    at("registry", "namespace", "acme", "--public")
+    at("registry", "grant", "acme", "user:ben", "publisher")
+    at("registry", "grant", "acme", "user:ben", "owner")
+    for body in ("One.\n", "Two.\n"):
+        files = {"refunds/SKILL.md": skill_md("refunds", body=body)}
+        at("publish", str(write_tree(tmp_path / "skills", files) / "refunds"), "--namespace", "acme", "--yes")
+    at("registry", "yank", "acme/refunds@0.1.1", "--reason", "pays twice")
+    at("registry", "yank", "acme/refunds@0.1.1", "--undo")
+    rows = [row.partition(" ")[2] for row in at("registry", "audit", "acme").splitlines()]
+    assert {row.partition(": ")[0] for row in rows} == {"user:admin from 127.0.0.1"}
+    details = [row.partition(": ")[2] for row in rows]
+    assert details[:6] == [
+        "unyanked acme/refunds@0.1.1: before: pays twice",
+        "yanked acme/refunds@0.1.1: channels: stable=0.1.0, reason: pays twice",
+        "published acme/refunds@0.1.1: stable: 0.1.0 → 0.1.1",
+        "published acme/refunds@0.1.0: stable: nothing → 0.1.0",
+        "role-changed acme: publisher → owner, principal: user:ben",
+        "role-changed acme: nothing → publisher, principal: user:ben",
+    ]
+    assert details[6] == "namespace-changed acme: public: False → True"

@@ -5,7 +5,7 @@ All of them use the HTTP API.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import click
@@ -256,17 +256,42 @@ async def _audit(client: RegistryClient, arguments: Arguments, printer: Printer)
     if arguments.json:
         printer.json(found)
         return
-    rows = [
-        (
-            line(each["at"]),
-            line(each["by"]),
-            line(each["address"]),
-            line(each["what"]),
-            line(f"{each['path']}@{each['version']}" if each["version"] else each["path"]),
-        )
-        for each in found["changes"]
-    ]
-    printer.table(("at", "by", "from", "what", "where"), rows)
+    for each in found["changes"]:
+        where = f"{each['path']}@{each['version']}" if each["version"] else each["path"] or "the registry"
+        details = _facts(each["facts"], each["version"])
+        words = f"{each['at']} {each['by']} from {each['address']}: {each['what']} {where}"
+        printer.data(line(f"{words}: {details}" if details else words))
+
+
+def _facts(facts: Mapping[str, Any], version: str) -> str:
+    """Return the details of a change in one line, first what was before and after it."""
+    words, told = list[str](), {"channel", "digest"}
+    before = _fact(facts.get("before"))
+    if facts.get("channel"):
+        words.append(f"{facts['channel']}: {before}" + ("" if facts.get("moved") is False else f" → {version}"))
+        told.add("before")
+    elif "after" in facts:
+        old, new = facts.get("before"), facts["after"]
+        if isinstance(old, dict) and isinstance(new, dict):  # settings: only those that changed
+            was, now = cast("dict[str, object]", old), cast("dict[str, object]", new)
+            words += [f"{key}: {was.get(key)} → {now[key]}" for key in now if was.get(key) != now[key]]
+        else:
+            words.append(f"{before} → {_fact(new)}")
+        told |= {"before", "after"}
+    for key, value in facts.items():
+        if key not in told and value and not isinstance(value, bool):
+            words.append(f"{key}: {_fact(value)}")
+    if facts.get("is_admin"):
+        words.append("administrator")
+    return ", ".join(words)
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, list):
+        return "+".join(map(str, cast("list[object]", value)))
+    if isinstance(value, dict):
+        return " ".join(f"{key}={each}" for key, each in cast("dict[str, object]", value).items())
+    return "nothing" if value is None else str(value)
 
 
 def _skill(path: str) -> str:
