@@ -94,14 +94,33 @@ async def test_a_trusted_publisher_matches_by_its_ids(settings: RegistrySettings
                 await publish(program, "acme/refunds", refunds("More.\n"))
 
 
+@rule("Z7")
+@pytest.mark.parametrize(
+    "groups",
+    ["platform", {"platform": True}, [["platform"], {"platform": 1}, True, None], True, 0, ["user:root"]],
+    ids=str,
+)
+async def test_groups_that_are_no_list_of_names_give_nothing(
+    settings: RegistrySettings, key: rsa.RSAPrivateKey, groups: Any
+) -> None:
+    async with running_registry(settings) as running:
+        async with running.api(token(key, PEOPLE, "ada", groups=groups)) as ada:
+            who = await ada.call("GET", "whoami")
+        assert not who["admin"]
+        assert {each for each in who["principals"] if "platform" in each or each.startswith("user:")} == set()
+
+
 async def test_an_invalid_web_token_is_refused(settings: RegistrySettings, key: rsa.RSAPrivateKey) -> None:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    whole = {"iss": PEOPLE, "aud": AUDIENCE, "sub": "ada", "exp": int(time.time()) + 600}
     bad = [
         token(other, PEOPLE, "ada"),
         token(key, "https://other.example.com", "ada"),
         token(key, PEOPLE, "ada", aud="https://elsewhere.example.com"),
         token(key, PEOPLE, "ada", exp=int(time.time()) - 60),
-        jwt.encode({"iss": PEOPLE, "sub": "ada"}, "x" * 32, algorithm="HS256", headers={"kid": "one"}),
+        jwt.encode(whole, "x" * 32, algorithm="HS256", headers={"kid": "one"}),
+        jwt.encode(whole, None, algorithm="none", headers={"kid": "one"}),
+        f"{token(key, PEOPLE, 'ada')}{'A' * 20_000}",
         "e30.e30.e30",
         "..",
     ]
