@@ -6,11 +6,14 @@ handler. This one only records the signal and passes it to the web server, which
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import uvicorn
+
+_DRAIN_PAUSE = 0.1
 
 if TYPE_CHECKING:
     import socket
@@ -44,7 +47,7 @@ class StopSignals:
 
 
 class StoppingServer(uvicorn.Server):
-    """Stops on the given signals, and calls ``drain`` before it waits for open connections."""
+    """Stops on the given signals, and calls ``drain`` while it waits for open connections."""
 
     def __init__(self, config: uvicorn.Config, signals: StopSignals, drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -58,6 +61,15 @@ class StoppingServer(uvicorn.Server):
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Drain, then close."""
+        """Close, and drain until that is done: a request in progress may yet become an event stream."""
         self._drain()
-        await super().shutdown(sockets)
+        draining = asyncio.create_task(self._drain_again())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            draining.cancel()
+
+    async def _drain_again(self) -> None:
+        while True:
+            await asyncio.sleep(_DRAIN_PAUSE)
+            self._drain()
