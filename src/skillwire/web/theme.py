@@ -182,12 +182,21 @@ async def read_form(request: Request, max_bytes: int, max_fields: int) -> list[t
 
 
 def field_texts(values: Mapping[str, Json], indent: int | None = None) -> list[tuple[str, str, bool]]:
-    """Names and values as text, and whether a value is JSON because it is not a string."""
+    """Names and values as text, and whether a value is JSON because it is not a string.
+
+    ``metadata`` is a table of strings (F3). Each of them is a field of its own, such as ``metadata.owner``.
+    """
+    fields: list[tuple[str, Json]] = []
+    for key, value in values.items():
+        if key == "metadata" and isinstance(value, dict):
+            fields += ((f"{key}.{name}", each) for name, each in value.items())
+        else:
+            fields.append((key, value))
     return [
         (key, value, False)
         if isinstance(value, str)
         else (key, json.dumps(value, indent=indent, ensure_ascii=False), True)
-        for key, value in values.items()
+        for key, value in fields
     ]
 
 

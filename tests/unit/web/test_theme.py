@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pages import Page
-from skillwire.web.theme import PAGE_HEADERS, ago, moment, render, static_route
+from skillwire.web.theme import PAGE_HEADERS, ago, field_texts, moment, render, static_route
 
 NOW = 1_800_000_000.0
 
@@ -43,6 +43,16 @@ def test_a_time_has_the_exact_one_on_hover() -> None:
         '<time datetime="2027-01-15T07:59:00Z" title="2027-01-15 07:59:00 UTC">1 minute ago</time>'
     )
     assert str(moment(None)) == ""
+
+
+def test_each_item_of_the_metadata_is_a_field_of_its_own() -> None:
+    fields = {"license": "MIT", "metadata": {"owner": "billing", "level": 2}, "x-tags": ["a", "b"]}
+    assert field_texts(fields) == [
+        ("license", "MIT", False),
+        ("metadata.owner", "billing", False),
+        ("metadata.level", "2", True),
+        ("x-tags", '["a", "b"]', True),
+    ]
 
 
 def test_templates_escape() -> None:
