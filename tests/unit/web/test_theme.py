@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
@@ -12,6 +13,9 @@ from starlette.applications import Starlette
 
 from pages import Page
 from skillwire.web.theme import PAGE_HEADERS, ago, field_texts, moment, render, static_route
+
+if TYPE_CHECKING:
+    from skillwire.skill import Json
 
 NOW = 1_800_000_000.0
 
@@ -46,7 +50,11 @@ def test_a_time_has_the_exact_one_on_hover() -> None:
 
 
 def test_each_item_of_the_metadata_is_a_field_of_its_own() -> None:
-    fields = {"license": "MIT", "metadata": {"owner": "billing", "level": 2}, "x-tags": ["a", "b"]}
+    fields: dict[str, Json] = {
+        "license": "MIT",
+        "metadata": {"owner": "billing", "level": 2},
+        "x-tags": ["a", "b"],
+    }
     assert field_texts(fields) == [
         ("license", "MIT", False),
         ("metadata.owner", "billing", False),
