@@ -1,6 +1,6 @@
 """The bounds on what others send, which a program can set (rules B1–B4, E6, Z6).
 
-A bound that nobody has a reason to change, such as on the entries of a cache, is a constant beside its code.
+A bound that no user needs to change, such as on the entries of a cache, is a constant beside its code.
 
 There are two kinds here. ``skill_*`` are limits of the extension that every host accepts; above them a server
 warns. ``max_*`` are limits of this program; above them it refuses, before doing the work.

@@ -91,7 +91,7 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
 
 
 def recorded_version(entry: SkillEntry) -> VersionStatus:
-    """Return what the lock records of the version of ``entry``. A URI of something else is left out."""
+    """Return what the lock records of the version of ``entry``. A URI of another skill is omitted."""
     stated = version_status(entry)
     if not stated.number:
         return UNVERSIONED

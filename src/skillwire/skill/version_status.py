@@ -40,7 +40,7 @@ UNVERSIONED: Final = VersionStatus()
 
 
 def parse_version_status(value: object) -> VersionStatus:
-    """The status in the JSON of a server. Whatever is no text, or is too long, is left out."""
+    """The status in the JSON of a server. Values that are not text, or too long, are omitted."""
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     texts = {name: fields.get(name) for name in VersionStatus._fields}
     return VersionStatus(

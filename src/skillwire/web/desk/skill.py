@@ -310,7 +310,7 @@ def _may_be_stored(question: Question) -> bool:
 
 
 def _needs_reading(question: Question, review: Review) -> bool:
-    """Whether a yes needs a confirmation that the findings were read (B6)."""
+    """Whether an approval needs a confirmation that the findings were read (B6)."""
     return question.kind in ("load", "dynamic") and review.is_serious
 
 
