@@ -464,3 +464,20 @@ async def test_requests_sent_at_once_are_all_answered(kind: str, tmp_path: Path)
     async with serving(kind, tmp_path) as served, await served.connect() as stream:
         await stream.send((GET + b"\r\n") * 8 + last)
         assert (await wait_for_the_end(stream)).count(b"HTTP/1.1 %d " % answers(kind)) == 9
+
+
+@rule("Z6")
+@pytest.mark.parametrize("version", [b"", b"MCP-Protocol-Version: 2026-07-28\r\n"], ids=["handshake", "stateless"])
+@pytest.mark.parametrize("kind", ["serve", "serve without replay"])
+async def test_a_client_that_leaves_before_its_body_is_complete_is_no_error(
+    kind: str, version: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    head = POST + version + b"Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    async with serving(kind, tmp_path) as server:
+        async with await server.connect() as stream:
+            await stream.send(head + b"Content-Length: 100\r\n\r\n{")
+            while not server.connections:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        await server.wait_until_empty()
+        assert await server.status(GET + b"\r\n") == 200  # the request before has ended
+    assert "Traceback" not in capfd.readouterr().err

@@ -17,7 +17,7 @@ import re
 import socket
 import time
 from bisect import bisect_left
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -35,7 +35,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 from pydantic import AnyHttpUrl
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 
@@ -212,10 +212,9 @@ class WebApp:
             return
         # RFC 9110, 5.5: spaces around a value do not belong to it. httptools keeps those at the end.
         scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
-        if access_log.isEnabledFor(logging.INFO):
-            await _logged(self._answer, scope, receive, send)
-        else:
-            await self._answer(scope, receive, send)
+        answer = partial(_logged, self._answer) if access_log.isEnabledFor(logging.INFO) else self._answer
+        with suppress(ClientDisconnect):  # it left before its body was complete, so no response can reach it
+            await answer(scope, receive, send)
 
     def drain(self) -> None:
         """Report "not ready", and close the event streams, which would stay open forever."""
