@@ -100,10 +100,14 @@ def test_the_log_tells_what_was_before_and_after(
         at("publish", str(write_tree(tmp_path / "skills", files) / "refunds"), "--namespace", "acme", "--yes")
     at("registry", "yank", "acme/refunds@0.1.1", "--reason", "pays twice")
     at("registry", "yank", "acme/refunds@0.1.1", "--undo")
+    at("registry", "deprecate", "acme/refunds", "--reason", "moved", "--instead", "acme/money")
+    at("registry", "deprecate", "acme/refunds", "--undo")
     rows = [row.partition(" ")[2] for row in at("registry", "audit", "acme").splitlines()]
     assert {row.partition(": ")[0] for row in rows} == {"user:admin from 127.0.0.1"}
     details = [row.partition(": ")[2] for row in rows]
-    assert details[:6] == [
+    assert details[:8] == [
+        "undeprecated acme/refunds: before: instead=acme/money message=moved",
+        "deprecated acme/refunds: instead: acme/money, message: moved",
         "unyanked acme/refunds@0.1.1: before: pays twice",
         "yanked acme/refunds@0.1.1: channels: stable=0.1.0, reason: pays twice",
         "published acme/refunds@0.1.1: stable: 0.1.0 → 0.1.1",
@@ -111,4 +115,4 @@ def test_the_log_tells_what_was_before_and_after(
         "role-changed acme: publisher → owner, principal: user:ben",
         "role-changed acme: nothing → publisher, principal: user:ben",
     ]
-    assert details[6] == "namespace-changed acme: public: False → True"
+    assert details[8] == "namespace-changed acme: public: False → True"

@@ -290,7 +290,8 @@ def _fact(value: object) -> str:
     if isinstance(value, list):
         return "+".join(map(str, cast("list[object]", value)))
     if isinstance(value, dict):
-        return " ".join(f"{key}={each}" for key, each in cast("dict[str, object]", value).items())
+        fields = cast("dict[str, object]", value)
+        return " ".join(f"{key}={each}" for key, each in fields.items() if each is not None)
     return "nothing" if value is None else str(value)
 
 

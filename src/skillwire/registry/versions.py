@@ -213,11 +213,12 @@ def deprecate(session: Session, actor: Actor, path: str, message: str | None, in
     else:
         _check_reason(message)
     skill = _changeable(session, actor, path, "publish")
-    [before] = session.rows("SELECT deprecated, instead FROM skill WHERE id = ?", skill.id)
-    if before == (message, instead):
+    [(old_message, old_instead)] = session.rows("SELECT deprecated, instead FROM skill WHERE id = ?", skill.id)
+    if (old_message, old_instead) == (message, instead):
         return
     session.run("UPDATE skill SET deprecated = ?, instead = ? WHERE id = ?", message, instead, skill.id)
     refresh(session, skill.id)
+    before = None if old_message is None else {"message": old_message, "instead": old_instead}
     facts: dict[str, Any] = {"message": message, "instead": instead, "before": before}
     changes.record(session, actor, "undeprecated" if message is None else "deprecated", path, **facts)
 
