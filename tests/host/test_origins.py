@@ -253,6 +253,22 @@ async def test_a_server_that_is_removed_is_let_go_of(transport: str, state: Path
 
 
 @rule("C3")
+@pytest.mark.parametrize(("is_removed", "files"), [(False, 1), (True, 0)], ids=["kept", "removed"])
+async def test_a_reviewed_file_of_a_removed_server_is_not_cached(
+    server: HostileServer, state: Path, is_removed: bool, files: int
+) -> None:
+    """The server is removed after the approval and before the skill is read."""
+    async with hosting(state, {"one": server}, ask=Person(looks=True)) as host:
+        assert host.cache is not None
+        found = await host.find("flat")
+        skill = await host.loader.approve(found.origin, found.entry)
+        if is_removed:
+            await host.remove_origin("one")
+        await host.loader.read_skill(skill)
+        assert host.cache.usage().files == files
+
+
+@rule("C3")
 async def test_a_server_removed_while_it_lists_leaves_nothing_behind(server: HostileServer, state: Path) -> None:
     """The answer that comes too late is nobody's; the host and its other servers go on."""
     listing, answer = anyio.Event(), anyio.Event()
